@@ -24,7 +24,7 @@ from seatrial.errors import SetupProblem
 from seatrial.sandboxes.terminal import recording, terminal
 from seatrial.sandboxes.terminal.terminal import KIT_DIR, Terminal, TerminalKit
 from tests.recordings import events_of, width_of
-from tests.waiting import LIMIT_SEC
+from tests.waiting import LIMIT_SEC, eventually
 
 APPLETS = [
     "sh",
@@ -196,36 +196,40 @@ async def test_long_keys_are_pasted_whole(session: TmuxSession) -> None:
     text = "".join(f"line {number} of a long answer\n" for number in range(6000))
     await session.send_keys(["cat > /logs/agent/long << 'EOF'\n" + text + "EOF\n"])
     await session.send_keys(["echo writ''ten", "Enter"])
-    await shown(session, "written", within=90)
+    await shown(session, "written", within=LIMIT_SEC)
     written = session.environment.root / "logs/agent/long"  # type: ignore[attr-defined]
     assert written.read_text() == text
 
 
 async def test_the_recording_plays_with_its_timing(bare: BareRoot, session: TmuxSession) -> None:
     before = time.monotonic()
-    await session.send_keys(["echo be''gin; sleep 1; echo fin''ished", "Enter"])
-    await shown(session, "finished")
+    path, released = bare.root / "logs/agent/recording.cast", bare.root / "logs/agent/released"
+    wait = "until test -e /logs/agent/released; do sleep 0.1; done"
+    await session.send_keys([f"echo be''gin; {wait}; echo fin''ished", "Enter"])
+    await eventually(lambda: "begin" in path.read_text(), "the beginning is recorded")
+    await asyncio.sleep(1)
+    released.touch()
+    await eventually(lambda: "finished" in path.read_text(), "the end is recorded")
     took = time.monotonic() - before
-    path = bare.root / "logs/agent/recording.cast"
     assert width_of(path) == 160
     events = events_of(path)
     outputs = [event for event in events if event.kind == "o"]
     begin = next(event.at for event in outputs if "begin" in event.data)
     finished = next(event.at for event in outputs if "finished" in event.data)
-    assert 0.9 < finished - begin < took
+    assert 0.99 < finished - begin < took
     assert any(event.kind == "i" for event in events)
 
 
 async def test_the_recording_is_valid_after_a_kill(bare: BareRoot, session: TmuxSession) -> None:
     await session.send_keys(["seq 1 1000000", "Enter"])
-    await shown(session, "00")
+    path = bare.root / "logs/agent/recording.cast"
+    await eventually(lambda: path.stat().st_size > 20_000, "a part of it is recorded")
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if b"recorder.py" in (process / "cmdline").read_bytes() and _inside(bare, process):
                 os.kill(int(process.name), signal.SIGKILL)
         except (FileNotFoundError, ProcessLookupError):
             continue
-    path = bare.root / "logs/agent/recording.cast"
     recording.repair_recording(path)
     events = events_of(path)
     assert sum(len(event.data) for event in events) > 1000
@@ -239,7 +243,7 @@ async def test_a_recording_begins_anew_when_its_directory_was_emptied(bare: Bare
     path = bare.root / "logs/agent/recording.cast"
     path.unlink()
     await session.send_keys(["echo second st''ep", "Enter"])
-    await shown(session, "second step")
+    await eventually(lambda: path.exists() and "second step" in path.read_text(), "it is recorded in a new file")
     assert any("second step" in event.data for event in events_of(path))
 
 

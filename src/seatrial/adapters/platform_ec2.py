@@ -32,14 +32,15 @@ _SPOT_SEC = 120.0
 class InstanceMetadata:
     """The metadata service, version 2. A token is asked for once, and again when it is refused."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, patience_sec: float = _PATIENCE_SEC) -> None:
         self.url = url.rstrip("/")
+        self._patience_sec = patience_sec
         self._token = ""
 
     async def read(self, path: str) -> tuple[str, datetime | None] | None:
         """A value with the time of the answer; ``None`` if there is no such value now."""
         try:
-            async with httpx.AsyncClient(timeout=_PATIENCE_SEC, trust_env=False) as client:
+            async with httpx.AsyncClient(timeout=self._patience_sec, trust_env=False) as client:
                 answer = await self._get(client, path)
                 if answer.status_code == httpx.codes.UNAUTHORIZED:
                     self._token = ""

@@ -19,6 +19,7 @@ from seatrial.adapters.platform_shared import MachineLock, SharedProtection
 from seatrial.ports.platform import ScaleInProtection
 from seatrial.testing.fake_platform import FakePlatform
 from tests.contracts.platform.servers import EcsAgent, Front, Metadata, serving
+from tests.waiting import LIMIT_SEC
 
 REGION = "eu-central-1"
 
@@ -111,7 +112,7 @@ def front(aws: str) -> Front:
 @pytest.fixture
 async def instance(front: Front, metadata: Metadata) -> AsyncIterator[Ec2Group]:
     with serving(metadata) as url, serving(front) as endpoint:
-        yield await Ec2Group.of_this_instance(InstanceMetadata(url), endpoint=endpoint)
+        yield await Ec2Group.of_this_instance(InstanceMetadata(url, LIMIT_SEC), endpoint=endpoint)
 
 
 @pytest.fixture(params=["fake", "shared", "ecs", "ec2"])

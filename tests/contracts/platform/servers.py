@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 
+from tests.waiting import LIMIT_SEC
+
 
 class _Handler(BaseHTTPRequestHandler):
     place: Any
@@ -67,7 +69,7 @@ class Front:
         if self.is_away:
             return 503, ""
         passed_on = {name: value for name, value in headers.items() if name.lower() != "content-length"}
-        answer = httpx.request(method, self.target + path, headers=passed_on, content=body)
+        answer = httpx.request(method, self.target + path, headers=passed_on, content=body, timeout=LIMIT_SEC)
         return answer.status_code, answer.text
 
 

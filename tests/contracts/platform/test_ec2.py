@@ -10,6 +10,7 @@ from seatrial.adapters.platform_ec2 import Ec2Group, Ec2Notices, InstanceMetadat
 from seatrial.errors import ServiceUnavailable
 from tests.contracts.platform.conftest import Group
 from tests.contracts.platform.servers import AutoScalingActions, Metadata, serving
+from tests.waiting import LIMIT_SEC
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 
@@ -20,7 +21,7 @@ def spot(at: datetime) -> dict[str, str]:
 
 async def looked(metadata: Metadata) -> tuple[str, float | None] | None:
     with serving(metadata) as url:
-        notice = await Ec2Notices(InstanceMetadata(url)).look()
+        notice = await Ec2Notices(InstanceMetadata(url, LIMIT_SEC)).look()
     return None if notice is None else (notice.reason, notice.within_sec)
 
 
@@ -53,7 +54,7 @@ async def test_an_interruption_that_cannot_be_read_still_drains(text: str) -> No
 async def test_a_token_is_used_until_it_is_refused() -> None:
     metadata = Metadata({"autoscaling/target-lifecycle-state": "InService"})
     with serving(metadata) as url:
-        notices = Ec2Notices(InstanceMetadata(url))
+        notices = Ec2Notices(InstanceMetadata(url, LIMIT_SEC))
         await notices.look()
         await notices.look()
         assert metadata.tokens_given == 1
@@ -75,7 +76,7 @@ async def test_after_an_idle_leave_the_group_wants_one_less(group: Group, instan
 async def test_after_a_drain_the_group_goes_on_with_the_termination(credentials: None) -> None:
     actions, metadata = AutoScalingActions("fleet"), Metadata({"instance-id": "i-1", "placement/region": "us-east-1"})
     with serving(actions) as endpoint, serving(metadata) as url:
-        there = InstanceMetadata(url)
+        there = InstanceMetadata(url, LIMIT_SEC)
         await (await Ec2Group.of_this_instance(there, endpoint=endpoint)).drained()
         assert actions.bodies == [], "without a hook nothing waits"
         await (await Ec2Group.of_this_instance(there, lifecycle_hook="drain", endpoint=endpoint)).drained()

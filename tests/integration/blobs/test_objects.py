@@ -60,8 +60,9 @@ async def test_a_passing_fault_is_not_noticed(front: Front, tmp_path: Path, faul
 
 @pytest.mark.parametrize("fault", ["500", "503", "hang"])
 async def test_a_lasting_fault_is_an_outage_that_is_named(front: Front, fault: str) -> None:
-    blobs = blobs_behind(front, seconds=0.2)
-    await blobs.put_bytes("before", b"kept")
+    url, access = f"s3://{new_bucket(front.behind)}/some", s3_access(front.endpoint)
+    patient, blobs = ObjectBlobs.at(url, access), ObjectBlobs.at(url, access, Connection(timeout_sec=0.2))
+    await patient.put_bytes("before", b"kept")
     front.always = fault
     for call in (
         lambda: blobs.put_bytes("k", b"x"),
@@ -73,9 +74,9 @@ async def test_a_lasting_fault_is_an_outage_that_is_named(front: Front, fault: s
             await call()
     front.always = ""
     front.let_go.set()
-    assert await blobs.read("before") == b"kept"
+    assert await patient.read("before") == b"kept"
     with pytest.raises(NotFound):
-        await blobs.read("k")
+        await patient.read("k")
 
 
 async def test_a_full_store_is_said_to_be_full(front: Front) -> None:

@@ -187,7 +187,8 @@ async def test_one_service_becomes_one_container(bench: Bench) -> None:
     sandbox = bench.sandbox(COMPOSE)
     await sandbox.start(force_build=False)
     try:
-        show = "cat /tmp/by-command; echo $TEST_DIR; pwd; id -u; cat /proc/sys/kernel/hostname; touch /agent-logs/mine"
+        show = "until test -s /tmp/by-command; do sleep 0.1; done; cat /tmp/by-command; echo $TEST_DIR; pwd; id -u;"
+        show += "cat /proc/sys/kernel/hostname; touch /agent-logs/mine"
         result = await sandbox.exec(f"{show} && echo wrote; grep -c a.example /etc/hosts; stat -f -c %T /scratch")
         assert (result.stdout or "").split() == ["started", "/tests", "/srv", "33", "box", "wrote", "1", "tmpfs"]
     finally:

@@ -121,7 +121,7 @@ def test_four_processes_are_exactly_one_build(open_options: SandboxOptions, writ
     request = write(f"FROM debian:bookworm-slim\nRUN {counter.tick} && sleep 0.5")
     argv = [sys.executable, "-c", RESOLVE, open_options.model_dump_json(), str(request.environment_dir)]
     running = [subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    said = [process.communicate(timeout=120)[0] for process in running]
+    said = [process.communicate(timeout=500)[0] for process in running]
     assert [process.returncode for process in running] == [0] * 4
     assert counter.count == 1
     assert len(set(said)) == 1

@@ -28,7 +28,7 @@ def seatrial(warm: Path, tmp_path: Path) -> Seatrial:
             cwd=tmp_path,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=500,
             check=False,
         )
 

@@ -25,5 +25,6 @@ def options(tmp_path: Path) -> SandboxOptions:
 
 @pytest.fixture
 async def networks(surroundings: World, options: SandboxOptions) -> AsyncIterator[SandboxNetworks]:
-    async with SandboxNetworks(options, names=surroundings.names) as made:
+    # The set repairs itself now and then. Tests say when it looks.
+    async with SandboxNetworks(options, names=surroundings.names, follow_sec=3600) as made:
         yield made

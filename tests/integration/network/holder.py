@@ -21,13 +21,13 @@ async def hold(folder: Path, resolv_conf: Path, hosts: Path) -> None:
     networks = SandboxNetworks(SandboxOptions(cache=folder), install="test", names=MachineNames(resolv_conf, hosts))
     network = await networks.acquire(NetworkPolicy(), "held")
     left = subprocess.Popen(
-        ["nsenter", f"--net={network.netns_path}", "sh", "-c", "echo $$; exec sleep 120"],
+        ["nsenter", f"--net={network.netns_path}", "sh", "-c", "echo $$; exec sleep 600"],
         stdout=subprocess.PIPE,
         start_new_session=True,
     )
     assert left.stdout is not None
     print(left.stdout.readline().decode().strip(), flush=True)
-    await asyncio.sleep(120)
+    await asyncio.sleep(600)
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ async def test_nothing_is_set_up_before_it_is_needed(surroundings: World, option
 async def test_the_machine_does_not_become_a_router_for_others(networks: SandboxNetworks, surroundings: World) -> None:
     """A host behind ``lan`` sends packets for the internet to the machine, which has to forward for sandboxes only."""
     batch("link add inner type veth peer name inner-far", "address add 10.77.0.1/24 dev inner", "link set inner up")
-    outside = subprocess.Popen(["unshare", "--net", "sleep", "60"])
+    outside = subprocess.Popen(["unshare", "--net", "sleep", "600"])
     try:
         namespace = Path(f"/proc/{outside.pid}/ns/net")
         while namespace.readlink() == Path("/proc/thread-self/ns/net").readlink():

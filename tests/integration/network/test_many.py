@@ -55,7 +55,7 @@ async def test_two_hundred_at_once_with_addresses_of_their_own(networks: Sandbox
 
 async def test_an_address_still_held_by_a_process_is_not_given_out_again(networks: SandboxNetworks) -> None:
     first = await networks.acquire(PUBLIC, "first")
-    left = subprocess.Popen(["nsenter", f"--net={first.netns_path}", "sleep", "60"])
+    left = subprocess.Popen(["nsenter", f"--net={first.netns_path}", "sleep", "600"])
     try:
         while Path(f"/proc/{left.pid}/ns/net").readlink() == Path("/proc/thread-self/ns/net").readlink():
             await asyncio.sleep(0.01)

@@ -66,7 +66,9 @@ async def test_no_network_reaches_nothing_and_hears_it_at_once(networks: Sandbox
     for address, port in (*((one, 80) for one in INTERNET), *((one, 8000) for one in MACHINE_ADDRESSES)):
         assert reaches(None, address, port)
         assert "unreachable" in await asyncio.to_thread(greeting, network.netns_path, address, port)
-    assert await named(network, "web.example") == -1
+    assert network.netns_path is not None
+    silent = await asyncio.to_thread(look_up, network.netns_path, network.resolv_conf, "web.example", within_sec=3)
+    assert silent == -1
     assert surroundings.asked == []
 
 
@@ -277,7 +279,7 @@ async def test_a_change_of_policy_cuts_what_is_connected(networks: SandboxNetwor
 
 async def test_a_released_network_is_cut_even_if_a_process_is_left_in_it(networks: SandboxNetworks) -> None:
     network = await networks.acquire(PUBLIC, "one")
-    left = subprocess.Popen(["nsenter", f"--net={network.netns_path}", "sleep", "60"])
+    left = subprocess.Popen(["nsenter", f"--net={network.netns_path}", "sleep", "600"])
     try:
         while not await asyncio.to_thread(_is_apart, left.pid):
             await asyncio.sleep(0.01)

@@ -111,9 +111,9 @@ class World:
         self._hear(None, (address, 53), self._named)
 
     def close(self) -> None:
-        asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result(10)
+        asyncio.run_coroutine_threadsafe(_end_tasks(), self._loop).result(LIMIT_SEC)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(10)
+        self._thread.join(LIMIT_SEC)
         self._loop.close()
         os.close(self._file)
 
@@ -263,7 +263,13 @@ def reaches(namespace: Path | None, address: str, port: int = 80, timeout: float
 
 
 def look_up(
-    namespace: Path, resolv_conf: str, name: str, *, kind: int = dns.A, stream: bool = False
+    namespace: Path,
+    resolv_conf: str,
+    name: str,
+    *,
+    kind: int = dns.A,
+    stream: bool = False,
+    within_sec: float = LIMIT_SEC,
 ) -> list[str] | int:
     """What the sandbox's name server says: addresses, or the code of an error. ``-1`` if it says nothing."""
     server = resolv_conf.split()[1]
@@ -273,7 +279,7 @@ def look_up(
     def ask() -> list[str] | int:
         how = socket.SOCK_STREAM if stream else socket.SOCK_DGRAM
         with socket.socket(socket.AF_INET, how) as connection:
-            connection.settimeout(3)
+            connection.settimeout(within_sec)
             try:
                 connection.connect((server, 53))
                 if stream:

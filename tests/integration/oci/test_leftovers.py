@@ -14,11 +14,21 @@ import pytest
 from seatrial.sandboxes.oci.cgroups import PARENT_GROUP
 from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.record import SandboxRecord
+from tests.command_line import image_cache_dir
 from tests.trials import Workplace
 
 pytestmark = pytest.mark.sandbox
 
 _ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path) -> Workplace:
+    """Its images are shared. Its folder of sandboxes is not: workers of other tests clear away dead ones in theirs."""
+    own = tmp_path / "cache"
+    own.mkdir()
+    (own / "images").symlink_to(image_cache_dir() / "images")
+    return Workplace(tmp_path, own)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from tests.waiting import LIMIT_SEC, eventually
 
 
 @asynccontextmanager
-async def opened(server: RedisServer, stuck_sec: float = 1.0) -> AsyncIterator[CeleryWakeUp]:
+async def opened(server: RedisServer, stuck_sec: float = 5.0) -> AsyncIterator[CeleryWakeUp]:
     wake_up = CeleryWakeUp(server.url, "here:1:1", stuck_sec=stuck_sec)
     try:
         yield wake_up
@@ -116,10 +116,11 @@ async def test_a_consumer_without_work_is_left_alone(
     redis_server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The twin: silence alone is no reason to connect again."""
-    async with opened(redis_server, stuck_sec=0.2) as wake_up:
+    async with opened(redis_server, stuck_sec=LIMIT_SEC) as wake_up:
         await wake_up.announce()
         await woken(wake_up)
         await wake_up.wait(0.1)  # the hint is used up
+        wake_up._stuck_sec = 0.2  # only now: its start may take long
         caplog.clear()
         for _ in range(10):
             assert await works(wake_up)

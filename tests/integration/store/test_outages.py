@@ -92,12 +92,14 @@ async def test_who_stands_still_in_a_transaction_loses_its_locks(own_server: Pos
         await_only(woken.wait())
         connection.exec_driver_sql("SELECT 1")
 
-    still = PostgresDatabase(make_url(url), connections=2, still_sec=0.2)
+    still = PostgresDatabase(make_url(url), connections=2, still_sec=3.0)
     async with SqlStore.at(url) as store, SqlStore(still):
         await submit(store, trials=1)
         [trial] = await store.trials.claim("w", MINUTE, 1, NOON)
         standing = asyncio.create_task(still.write(stand_still))
-        await locked.wait()
+        waiting = asyncio.create_task(locked.wait())
+        await asyncio.wait({standing, waiting}, return_when=asyncio.FIRST_COMPLETED)
+        assert locked.is_set(), standing
         await store.trials.finish(trial.id, 1, passed(), NOON)
         woken.set()
         with pytest.raises(StoreUnavailable):

@@ -50,7 +50,8 @@ def play(place: Path, entries: list[dict[str, Any]], environment: dict[str, str]
 STATE = [
     {"command": "mkdir -p sub && cd sub", "block": True},
     {"command": "export GREETING='hello; world'", "block": False, "min_timeout_sec": 0.1},
-    {"command": "read -r answer", "block": False, "min_timeout_sec": 0.2},
+    # The shell must be waiting in `read` before it is answered; the format has no other means than time.
+    {"command": "read -r answer", "block": False, "min_timeout_sec": 3},
     {"command": "forty two", "block": False, "min_timeout_sec": 0.2},
     {"command": 'echo "$GREETING $answer" > out.txt', "block": True},
 ]
@@ -71,7 +72,7 @@ def test_shell_state_and_answers_last_without_one(tmp_path: Path, without_tmux: 
 
 def test_keys_reach_a_program_that_asks(tmp_path: Path, terminal: dict[str, str]) -> None:
     entries = [
-        {"command": "cat > typed.txt", "min_timeout_sec": 0.5},
+        {"command": "cat > typed.txt", "min_timeout_sec": 3},
         {"command": "one linf", "append_enter": False, "min_timeout_sec": 0.1},
         {"command": "BSpace", "append_enter": False, "min_timeout_sec": 0.1},
         {"command": "e;", "min_timeout_sec": 0.2},
