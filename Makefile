@@ -1,6 +1,6 @@
 # Everything a developer can run. `make run` and `make test` are all a newcomer needs.
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test run check types style units test long attacks faults gvisor containers policy agents bench lock screenshots reference format
+.PHONY: help setup setup-test run check types style units test together loaded long attacks faults gvisor containers policy agents bench lock screenshots reference format
 
 SEATRIAL := .venv/bin/seatrial
 PYTEST := .venv/bin/python -m pytest
@@ -44,9 +44,16 @@ style:
 units:
 	@$(PYTEST) -q -n 4 tests/unit
 
-test: setup-test check  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 20 min)
-	@$(PYTEST) -q $(TOGETHER) $(BRIEF) tests --ignore=tests/unit --ignore=tests/agents $(ALONE:%=--ignore=%)
+test: setup-test check together  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 20 min)
 	@$(PYTEST) -q $(BRIEF) $(ALONE)
+
+together:
+	@$(PYTEST) -q $(TOGETHER) $(BRIEF) tests --ignore=tests/unit --ignore=tests/agents $(ALONE:%=--ignore=%)
+
+loaded: setup-test  ## `test` without ALONE on a busy machine: RUNS=3 runs in a row beside two processes of `stress`
+	@sh scripts/system-packages.sh load
+	@stress --quiet --cpu 2 & load=$$!; trap "kill $$load" EXIT; trap "exit 130" INT TERM; \
+	  for run in $$(seq $(or $(RUNS),3)); do echo "Run $$run beside stress"; $(MAKE) --no-print-directory check together || exit 1; done
 
 long: setup-test  ## The cases that `test` leaves out: more of the same on the second and third kind of sandbox
 	@$(PYTEST) -q $(TOGETHER) -m long tests --ignore=tests/unit $(ALONE:%=--ignore=%)

@@ -1,9 +1,10 @@
 #!/bin/sh
-# Installs the Debian packages that are missing: "run" for running trials, "test" for the whole test suite.
+# Installs the Debian packages that are missing: "run" for running trials, "test" for the whole test suite, "load" for `make loaded`.
 # Without root or apt it prints the one line to run and goes on; `seatrial doctor` then tells what does not work.
 set -eu
 wanted="buildah crun e2fsprogs debootstrap nftables iproute2 busybox-static tmux util-linux ca-certificates golang-github-containers-common"
 [ "${1:-run}" = test ] && wanted="$wanted fuse-overlayfs docker.io podman catatonit postgresql redis-server git iptables procps chromium fonts-dejavu-core gcc libc6-dev slirp4netns"
+[ "${1:-run}" = load ] && wanted=stress
 # Debian 13's buildah starts nothing without it. Debian 12's does not need it.
 grep -qE '^VERSION_ID="?1[3-9]' /etc/os-release 2>/dev/null && wanted="$wanted netavark"
 
