@@ -44,7 +44,8 @@ style:
 units:
 	@$(PYTEST) -q -n 4 tests/unit
 
-test: setup-test check together  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 20 min)
+test: setup-test check  ## Every rule, with real sandboxes, container engines, PostgreSQL and a browser (about 20 min)
+	@$(MAKE) --no-print-directory together
 	@$(PYTEST) -q $(BRIEF) $(ALONE)
 
 together:
