@@ -14,11 +14,12 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.domain.fleet.isolation import OUTSIDE_LOSSES_ALLOWED, most_tries
+from seatrial.domain.trial import OUTSIDE_LOSSES_ALLOWED
 from seatrial.settings import Settings
 from tests.command_line import ROOT, CommandLine, Running, traces
 from tests.faults.checker import check_home
 from tests.faults.configurations import Configuration
+from tests.most_tries import most_tries
 from tests.task_files import write_task
 from tests.waiting import LIMIT_SEC, until
 

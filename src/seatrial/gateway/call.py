@@ -283,7 +283,7 @@ class OneCall:
             over_budget=self._over_budget,
             error=self._error,
             recorded=None if self._kept is None else self._kept.is_kept,
-            tokens_kept=None if tokens is None else self.calls.keep_tokens(self._number, tokens),
+            tokens_kept=None if tokens is None else self.calls.save_tokens(self._number, tokens),
             replayed=self.played is not None,
             saved_usd=saved,
         )

@@ -37,9 +37,6 @@ class Size(Frozen):
     def less(self, other: Size) -> Size:
         return Size(memory_mb=max(self.memory_mb - other.memory_mb, 0), cpus=max(self.cpus - other.cpus, 0.0))
 
-    def plus(self, other: Size) -> Size:
-        return Size(memory_mb=self.memory_mb + other.memory_mb, cpus=self.cpus + other.cpus)
-
     def times(self, other: Size) -> int:
         """How many of the other fit, side by side."""
         by_memory = self.memory_mb // other.memory_mb if other.memory_mb else math.inf

@@ -54,10 +54,6 @@ class Interval(Frozen):
     note: str = ""
     """A caveat for the reader. Empty: an interval that needs one is not given."""
 
-    @property
-    def half_width(self) -> float:
-        return (self.high - self.low) / 2
-
 
 class Passes(NamedTuple):
     """Passed trials of one task."""

@@ -29,12 +29,12 @@ from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.oci.command import Call as PodCall
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.facts import facts_of
+from seatrial.sandboxes.oci.gvisor.pod import GvisorPod
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_commands import PodCommands
-from seatrial.sandboxes.oci.pod_plan import SandboxDesign
-from seatrial.sandboxes.oci.pods import new_pod
+from seatrial.sandboxes.oci.pod_plan import PodPlan, SandboxDesign
 from seatrial.sandboxes.oci.probe import require
 from seatrial.sandboxes.oci.terminal_line import TerminalLine
 from seatrial.sandboxes.output import Ended
@@ -97,7 +97,7 @@ class OciEnvironment(Sandbox):
         asked = TaskNameServers.of(self._definition.service.dns, self.network_policy)
         plan = self._design.plan(sandbox, image, self._network, open_dirs, asked)
         final = self.final_state.copy if self.final_state else None
-        self._pod = pod = new_pod(self._machine, replace(plan, final_state=final))
+        self._pod = pod = self._new_pod(replace(plan, final_state=final))
         self._commands, self._line = PodCommands(mounts, pod), TerminalLine(pod)
         await self._finish_even_if_cancelled(mounts.carry(pod.start))
         limit_mb = pod.plan.limits.storage_mb
@@ -234,6 +234,9 @@ class OciEnvironment(Sandbox):
     ) -> PodCall:
         environment = {**self._design.environment(self._started_image), **env}
         return PodCall(arguments, environment, cwd=self._absolute(cwd or ""), user=self._user(user))
+
+    def _new_pod(self, plan: PodPlan) -> Pod:
+        return GvisorPod(self._machine, plan) if self._machine.runtime.is_gvisor else Pod(self._machine, plan)
 
     def _running(self) -> tuple[Pod, PodCommands]:
         if self._storage is not None and self._storage.removed_because:

@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.adapters.wake_up_local import LocalWakeUp
-from seatrial.domain.fleet.isolation import OUTSIDE_LOSSES_ALLOWED, most_tries
 from seatrial.domain.fleet.worker_death import Death, Exit
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
+from seatrial.domain.trial import OUTSIDE_LOSSES_ALLOWED, Cause, Outcome, Trial, TrialState
 from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.system.processes import boot_id
 from seatrial.testing.memory_store import MemoryStore
+from tests.most_tries import most_tries
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LEASE = timedelta(minutes=1)
