@@ -15,11 +15,11 @@ from seatrial.agents.inside import OpenDoor as InsideDoor
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.gateway.agent_clock import ClockStop
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyRoom
+from seatrial.gateway.call_budget import Purse
 from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.journal import read_calls
-from seatrial.gateway.purse import Purse
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, route_to
 from seatrial.gateway.trial_calls import TrialCalls

@@ -21,8 +21,8 @@ from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.fleet.tenure import Tenure
 from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.recover import Recovery
-from seatrial.engine.trials.room import Room
 from seatrial.engine.trials.running import Holder, RunningTrials
+from seatrial.engine.trials.trial_slots import Room
 from seatrial.errors import StaleTry
 from seatrial.ports.store import Heartbeat, Store
 from seatrial.ports.wake_up import WakeUp

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from seatrial.adapters.account_files import FileAccount
+from seatrial.adapters.machine_usage_files import FileAccount
 from seatrial.domain.fleet.needs import Abilities, Needs
 from seatrial.domain.fleet.packing import Packing, Size
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
@@ -16,7 +16,7 @@ from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.engine.clock import system_clock
-from seatrial.engine.trials.room import Room
+from seatrial.engine.trials.trial_slots import Room
 from seatrial.ports.runner import Order
 from seatrial.ports.store import TrialFilter
 from seatrial.system.machine import MemoryBrake

@@ -16,12 +16,12 @@ from seatrial.domain.model_calls.model_call import CallUsage, ModelCall
 from seatrial.domain.model_calls.prices import CallCost, cost_of
 from seatrial.errors import ModelFault
 from seatrial.gateway.answer_writer import AnswerWriter, NotRead
-from seatrial.gateway.body_room import Hold
+from seatrial.gateway.body_memory import Hold
+from seatrial.gateway.call_budget import Grant
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.forward import Accepted, Forwarder, OutOfBudget, OutOfPatience, is_stream
 from seatrial.gateway.head import Fields, end_to_end
 from seatrial.gateway.key_removal import key_removal
-from seatrial.gateway.purse import Grant
 from seatrial.gateway.recording import RecordedCall
 from seatrial.gateway.replay import RecordedAnswer
 from seatrial.gateway.routes import Route

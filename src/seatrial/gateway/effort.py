@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.engine.provider_pace import Turn
 from seatrial.errors import ModelFault
-from seatrial.gateway.purse import Grant
+from seatrial.gateway.call_budget import Grant
 
 Clock = Callable[[], float]
 

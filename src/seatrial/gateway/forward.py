@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from seatrial.engine.model_patience import RetryLimits, seconds_asked
 from seatrial.engine.provider_pace import ProviderPace, Turn
 from seatrial.gateway.agent_clock import ClockStop
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyRoom
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.head import Fields
 from seatrial.gateway.upstream import Question, Reply, Upstream, UpstreamFault

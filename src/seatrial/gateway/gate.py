@@ -18,12 +18,12 @@ from typing import Any, Self
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.gateway.answer_writer import AnswerWriter
-from seatrial.gateway.body_room import BodyRoom, Hold, most_of_text
+from seatrial.gateway.body_memory import BodyRoom, Hold, most_of_text
 from seatrial.gateway.call import OneCall
+from seatrial.gateway.call_budget import NotGranted, Purse
 from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.forward import Forwarder
 from seatrial.gateway.head import RequestHead, Target, plain_target
-from seatrial.gateway.purse import NotGranted, Purse
 from seatrial.gateway.replay import RecordedAnswer
 from seatrial.gateway.routes import Route, Routes
 from seatrial.gateway.trial_calls import TrialCalls

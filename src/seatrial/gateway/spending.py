@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from seatrial.domain.model_calls.budget import NOTHING, Amount
 from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.engine.budgets.trial_budget import PATIENCE_SEC, Refused, Reservation, TrialBudget
-from seatrial.gateway.purse import NotGranted
+from seatrial.gateway.call_budget import NotGranted
 from seatrial.gateway.routes import Route
 from seatrial.gateway.wire import CallRequest
 

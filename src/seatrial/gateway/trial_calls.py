@@ -19,10 +19,10 @@ from seatrial.engine.model_patience import ModelHealth
 from seatrial.errors import ModelFault
 from seatrial.gateway.agent_clock import AgentClock, ClockStop
 from seatrial.gateway.bounded_lines import BoundedLines
+from seatrial.gateway.call_budget import Grant, NotGranted
 from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.journal import Journal
-from seatrial.gateway.purse import Grant, NotGranted
 from seatrial.gateway.recording import RecordedCall, Recording
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Literal, Self
 
 from seatrial.domain.model_calls.budget import Amount, Cap, Spending
-from seatrial.engine.budgets.standing import Standing
+from seatrial.engine.budgets.cap_usage import Standing
 from seatrial.shapes.answers import Shape
 
 

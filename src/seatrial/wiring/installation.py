@@ -21,7 +21,7 @@ from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.agents.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.engine.blobs_owner import claim_place
-from seatrial.engine.budgets.standing import Standings
+from seatrial.engine.budgets.cap_usage import Standings
 from seatrial.engine.clock import Clock, StoreClock
 from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
 from seatrial.engine.jobs.budget_rules import BudgetRules

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from seatrial.adapters import final_state_archive
-from seatrial.adapters.account_files import FileAccount
+from seatrial.adapters.machine_usage_files import FileAccount
 from seatrial.adapters.model_prices import ModelPrices
 from seatrial.domain.agents.catalogue import agent_names
 from seatrial.domain.fleet.needs import Abilities
@@ -29,7 +29,7 @@ from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.found_files import KeepLimits
 from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog
-from seatrial.engine.trials.room import Room
+from seatrial.engine.trials.trial_slots import Room
 from seatrial.installed import is_installed
 from seatrial.ports.runner import Runner
 from seatrial.ports.store import Heartbeat

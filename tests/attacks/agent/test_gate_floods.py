@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.gateway import gate
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyRoom
 from seatrial.gateway.wire import JsonObject
 from tests.gate_doors import CHAT as BODY
 from tests.gate_doors import open_door, provider, request, route, status

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyRoom
 from seatrial.gateway.forward import is_stream
 from seatrial.gateway.key_removal import KeyRemoval
 from tests.gate_doors import CHAT, HASTY, KEY, answer, open_door, provider, request, route, status

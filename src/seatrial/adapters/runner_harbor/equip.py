@@ -34,8 +34,8 @@ from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.errors import InvalidInput, SetupProblem, Unsupported
 from seatrial.gateway.agent_clock import ClockStop
+from seatrial.gateway.call_budget import Purse
 from seatrial.gateway.gate import Gate
-from seatrial.gateway.purse import Purse
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, host_address, host_model, route_to
 from seatrial.gateway.trial_calls import TrialCalls

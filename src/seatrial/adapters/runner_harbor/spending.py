@@ -10,7 +10,7 @@ from seatrial.domain.model_calls.prices import NamedPrice
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.engine.jobs.budget_rules import BudgetRules
-from seatrial.gateway.purse import Purse
+from seatrial.gateway.call_budget import Purse
 from seatrial.gateway.spending import BudgetPurse
 from seatrial.ports.runner import Order
 

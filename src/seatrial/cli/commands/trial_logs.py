@@ -12,8 +12,8 @@ from seatrial.cli.backend.backend import Backend
 from seatrial.cli.view.columns import terminal_width
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED
-from seatrial.cli.view.trial_story import Story, failed_tests, last_lines, telling_log
 from seatrial.cli.view.trial_text import headline
+from seatrial.cli.view.trial_timeline import Story, failed_tests, last_lines, telling_log
 from seatrial.domain.event import Event
 from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.output import Output, OutputStream

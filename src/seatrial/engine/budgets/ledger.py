@@ -22,7 +22,7 @@ from pathlib import Path
 
 from seatrial.domain.model_calls.budget import NOTHING, Amount, Scope
 from seatrial.domain.model_calls.budget_slices import SliceReport
-from seatrial.engine.budgets.pot import Pot
+from seatrial.engine.budgets.held_slice import Pot
 from seatrial.engine.clock import Clock
 from seatrial.ports.store.budgets import BudgetStore
 from seatrial.system.processes import WorkerName

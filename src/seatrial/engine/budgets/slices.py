@@ -16,8 +16,8 @@ from datetime import timedelta
 
 from seatrial.domain.model_calls.budget import Amount, Cap, Scope
 from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
+from seatrial.engine.budgets.held_slice import Ask, Pot, Waiting
 from seatrial.engine.budgets.ledger import Ledgers
-from seatrial.engine.budgets.pot import Ask, Pot, Waiting
 from seatrial.engine.clock import Clock, uptime
 from seatrial.errors import StoreUnavailable
 from seatrial.ports.store.budgets import BudgetStore

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from seatrial.domain.model_calls.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Scope
-from seatrial.engine.budgets.pot import Ask, Pot
+from seatrial.engine.budgets.held_slice import Ask, Pot
 from seatrial.engine.budgets.slices import Budgets
 
 PATIENCE_SEC = 600.0

@@ -15,7 +15,7 @@ from datetime import timedelta
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.trials.execute import Executor, Stop
-from seatrial.engine.trials.room import Room
+from seatrial.engine.trials.trial_slots import Room
 from seatrial.errors import StoreUnavailable
 from seatrial.logs import noting
 from seatrial.ports.store import RenewalReport, Store

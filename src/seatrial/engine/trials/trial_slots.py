@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 from seatrial.domain.fleet.needs import LEAST_CPUS, Abilities
 from seatrial.domain.fleet.packing import NOTHING, Offer, Packing, Size, total
 from seatrial.domain.trial import Trial
-from seatrial.ports.account import RoomAccount
+from seatrial.ports.machine_usage import RoomAccount
 
 _LEAST = Size(memory_mb=1, cpus=LEAST_CPUS)
 """No trial takes less."""

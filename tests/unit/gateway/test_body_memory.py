@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyRoom
 
 
 async def test_a_door_has_its_share_whatever_another_one_holds() -> None:

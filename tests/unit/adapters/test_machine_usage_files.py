@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-from seatrial.adapters.account_files import FileAccount
+from seatrial.adapters.machine_usage_files import FileAccount
 from seatrial.domain.fleet.packing import NOTHING, Size
 
 _HOLD = """
 import sys, time
 from pathlib import Path
-from seatrial.adapters.account_files import FileAccount
+from seatrial.adapters.machine_usage_files import FileAccount
 from seatrial.domain.fleet.packing import Size
 account = FileAccount(Path(sys.argv[1]), "other")
 account.declare(Size(memory_mb=4096, cpus=2))
