@@ -184,28 +184,28 @@ async def _supervise(api: _ApiProcess, settings: Settings, workers: int, concurr
         if not await api.answers():
             return await gone or 1
         notes = ExitNotes.beside(settings.work_dir)
-        async with WorkerSupervisor(worker_command(concurrency), workers, notes=notes) as crew:
+        async with WorkerSupervisor(worker_command(concurrency), workers, notes=notes) as supervisor:
             await _first_of(wishes.next(), asyncio.shield(gone))
             if gone.done():
                 log.error("The API process exited unexpectedly.")
                 return gone.result() or 1
             api.tell(_Told.CLOSE_DOORS)
-            await _drain(crew, wishes)
+            await _drain(supervisor, wishes)
         api.tell(_Told.FINISH if wishes.count == 1 else _Told.STOP)
         status = await gone
     log.info("Stopped.")
     return status
 
 
-async def _drain(crew: WorkerSupervisor, wishes: _Wishes) -> None:
+async def _drain(supervisor: WorkerSupervisor, wishes: _Wishes) -> None:
     log.info("Draining: running trials end first. A second signal requeues them.")
-    crew.leave()
-    gone = asyncio.create_task(crew.gone())
+    supervisor.leave()
+    gone = asyncio.create_task(supervisor.gone())
     while not gone.done() and wishes.count < 3:
         await _first_of(asyncio.shield(gone), wishes.next())
         if wishes.count == 2 and not gone.done():
             log.info("Running trials go back to the queue.")
-            crew.leave()
+            supervisor.leave()
     gone.cancel()
 
 
