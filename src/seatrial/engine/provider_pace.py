@@ -76,7 +76,7 @@ class ProviderPace:
             grants = await self._store.exchange(self._worker, reports, _LEASE, now) if reports else {}
         except BaseException:
             for name, report in reports.items():
-                self._lanes[name].keep(report)
+                self._lanes[name].take_back(report)
             raise
         for name, grant in grants.items():
             self._lanes[name].obey(grant)
@@ -146,8 +146,8 @@ class _Lane:
         self._quiet = 0 if told.demand or told.answered or told.refused else self._quiet + 1
         return told
 
-    def keep(self, report: PaceReport) -> None:
-        """Takes a report back that could not be told."""
+    def take_back(self, report: PaceReport) -> None:
+        """Adds a report that the store did not get to the next one."""
         later = self._report
         first = report if report.refused else later
         self._report = PaceReport(

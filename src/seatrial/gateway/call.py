@@ -212,7 +212,7 @@ class OneCall:
         except UpstreamFault as fault:
             self._error = f"the answer broke off: {fault.kind}"
             last = b"" if meter is None else meter.broken("The model's service broke off its answer.")
-            self._keep(last)
+            self._record(last)
             await answer.piece(last)
             if last:
                 await answer.end()
@@ -224,7 +224,7 @@ class OneCall:
                 self._answer, self._is_whole = meter.answer, meter.ended
 
     async def _piece(self, piece: bytes, meter: StreamMeter | None, answer: AnswerWriter) -> None:
-        self._keep(piece)
+        self._record(piece)
         passed, begins = piece if meter is None else meter.feed(piece), not self._heard
         self._heard = True
         if meter is not None and (begins or meter.ended):  # some providers tell the size of the prompt at once
@@ -232,11 +232,11 @@ class OneCall:
         if meter is not None and self.grant is not None and not self.grant.allows(meter.output_tokens_so_far):
             self._over_budget = True
             last = meter.cut("The budget is used up.")
-            self._keep(last)
+            self._record(last)
             passed += last
         await answer.piece(passed)
 
-    def _keep(self, piece: bytes) -> None:
+    def _record(self, piece: bytes) -> None:
         if self._kept is not None:
             self._kept.piece(piece)
 

@@ -46,8 +46,8 @@ class Grant(Protocol):
         """The last try was not made, was refused by the provider, or is counted as lost."""
 
 
-class Purse(Protocol):
-    """The budget of one trial, with those above it."""
+class CallBudget(Protocol):
+    """What the calls of one trial may cost: its own budget, its job's and the day's."""
 
     async def reserve(self, request: CallRequest, route: Route, *others: Route) -> Grant | NotGranted:
         """``others``: of the request's further models, each of which may answer instead."""

@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from seatrial.engine.model_patience import RetryLimits, seconds_asked
 from seatrial.engine.provider_pace import ProviderPace, Turn
 from seatrial.gateway.agent_clock import ClockStop
-from seatrial.gateway.body_memory import BodyRoom
+from seatrial.gateway.body_memory import BodyMemory
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.head import Fields
 from seatrial.gateway.upstream import Question, Reply, Upstream, UpstreamFault
@@ -75,7 +75,7 @@ class Forwarder:
     """One per gate; ``answered`` runs for many calls at once."""
 
     upstream: Upstream
-    room: BodyRoom
+    memory: BodyMemory
     patience: RetryLimits
     pace: ProviderPace | None = None
     chance: random.Random = field(default_factory=random.Random)
@@ -130,16 +130,16 @@ class Forwarder:
         pieces = reply.pieces()
         one_try.push_async_callback(pieces.aclose)
         streamed, fails = is_stream(effort.streams, reply.status, reply.fields), reply.status >= 400
-        room, held = one_try.enter_context(self.room.empty(effort.door)), bytearray()
+        memory, held = one_try.enter_context(self.memory.empty(effort.door)), bytearray()
         async for piece in pieces:
             effort.hears()
             held += piece
-            if fails and (len(held) > _LONGEST_ERROR or not room.grow(len(piece))):
+            if fails and (len(held) > _LONGEST_ERROR or not memory.grow(len(piece))):
                 cut = bytes(held[:_LONGEST_ERROR])  # errors never pass in pieces: the key is taken out of them
                 return Accepted(reply.status, reply.reason, reply.fields, cut, is_cut=True)
             if fails:
                 continue
-            if streamed or len(held) > _LONGEST_HELD or not room.grow(len(piece)):
+            if streamed or len(held) > _LONGEST_HELD or not memory.grow(len(piece)):
                 return Accepted(reply.status, reply.reason, reply.fields, bytes(held), pieces)
         return Accepted(reply.status, reply.reason, reply.fields, bytes(held))
 

@@ -1,6 +1,6 @@
 """The gate of a worker: every model call of its trials goes through it, and no sandbox has a key.
 
-``async with gate.open_for(calls, namespace, routes, purse) as door``: while the block runs, the trial reaches its
+``async with gate.open_for(calls, namespace, routes, call_budget) as door``: while the block runs, the trial reaches its
 models at ``door.url``. What passes are the calls of ``wire``'s formats for the models of the routes; the rest is
 refused in the shape of the provider's own errors. See ``docs/decisions/one-gate.md``.
 """
@@ -18,9 +18,9 @@ from typing import Any, Self
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.gateway.answer_writer import AnswerWriter
-from seatrial.gateway.body_memory import BodyRoom, Hold, most_of_text
+from seatrial.gateway.body_memory import BodyMemory, Hold, most_of_text
 from seatrial.gateway.call import OneCall
-from seatrial.gateway.call_budget import NotGranted, Purse
+from seatrial.gateway.call_budget import CallBudget, NotGranted
 from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.forward import Forwarder
 from seatrial.gateway.head import RequestHead, Target, plain_target
@@ -58,12 +58,12 @@ class Gate:
         *,
         limits: DoorLimits | None = None,
         upstream: Upstream | None = None,
-        room: BodyRoom | None = None,
+        memory: BodyMemory | None = None,
     ) -> None:
         self._limits = limits or DoorLimits()
         self._upstream = upstream or Upstream()
-        self._room = room or BodyRoom()
-        self._forwarder = Forwarder(self._upstream, self._room, patience or RetryLimits(), pace)
+        self._memory = memory or BodyMemory()
+        self._forwarder = Forwarder(self._upstream, self._memory, patience or RetryLimits(), pace)
 
     async def __aenter__(self) -> Self:
         await self._upstream.__aenter__()
@@ -74,17 +74,17 @@ class Gate:
 
     @asynccontextmanager
     async def open_for(
-        self, calls: TrialCalls, namespace: Path | None, routes: Routes, purse: Purse | None = None
+        self, calls: TrialCalls, namespace: Path | None, routes: Routes, call_budget: CallBudget | None = None
     ) -> AsyncIterator[Door]:
         """``namespace`` is that of the sandbox; ``None`` for an agent that runs in this process."""
-        desk = _Desk(self._forwarder, self._room, self._limits, calls, routes, purse)
-        door = Door(namespace, desk.serve, self._limits)
-        self._room.enter(desk)
+        handler = _RequestHandler(self._forwarder, self._memory, self._limits, calls, routes, call_budget)
+        door = Door(namespace, handler.serve, self._limits)
+        self._memory.enter(handler)
         try:
             async with door:
                 yield door
         finally:
-            self._room.leave(desk)
+            self._memory.leave(handler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,24 +98,24 @@ class _Asked:
     digest: str
 
 
-class _Desk:
+class _RequestHandler:
     """Reads the requests of one door and decides which of them are calls."""
 
     def __init__(
         self,
         forwarder: Forwarder,
-        room: BodyRoom,
+        memory: BodyMemory,
         limits: DoorLimits,
         calls: TrialCalls,
         routes: Routes,
-        purse: Purse | None,
+        call_budget: CallBudget | None,
     ) -> None:
         self._forwarder = forwarder
-        self._room = room
+        self._memory = memory
         self._limits = limits
         self._calls = calls
         self._routes = routes
-        self._purse = purse
+        self._call_budget = call_budget
         self._reads = asyncio.Lock()
 
     async def serve(self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter) -> None:
@@ -156,11 +156,11 @@ class _Desk:
     async def _asked(
         self, wire: WireFormat, head: RequestHead, target: Target, reader: asyncio.StreamReader, answer: AnswerWriter
     ) -> tuple[Hold, _Asked]:
-        """Takes the room first, so that many large bodies wait outside of the memory. ``BadCall`` if it is not one
-        object."""
+        """Reads the body. Reserves its memory first, so that many large bodies wait outside. ``BadCall`` if the body is
+        not one JSON object."""
         if any(name == "content-encoding" and value != "identity" for name, value in head.fields):
             raise BadRequest(415, "Bodies are not compressed here.")
-        hold = await self._room.hold(self, head.length)
+        hold = await self._memory.hold(self, head.length)
         try:
             if head.expects_continue:
                 answer.go_on()
@@ -207,10 +207,10 @@ class _Desk:
             return None
         read.lighten()
         grant = None
-        if self._purse is not None and request.counts and played is None:
+        if self._call_budget is not None and request.counts and played is None:
             others = [other for model in request.other_models if (other := self._routes.of(model)) is not None]
             with self._calls.clock.waiting():  # the calls of other trials may hold what is left
-                grant = await self._purse.reserve(request, route, *others)
+                grant = await self._call_budget.reserve(request, route, *others)
         if isinstance(grant, NotGranted):
             status = await self._not_granted(wire, target.path, digest, read, grant, answer)
             self._calls.refuse(route, wire.name, status, grant)

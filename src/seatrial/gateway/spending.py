@@ -86,8 +86,8 @@ class _Tariff:
         return least
 
 
-class BudgetPurse:
-    """Implements ``Purse`` over the budget of one try. ``in_dollars``: a cap of it is."""
+class TrialCallBudget:
+    """Implements ``CallBudget`` with the budget of one try. ``in_dollars``: at least one of its caps is."""
 
     def __init__(self, budget: TrialBudget, *, in_dollars: bool = False, patience_sec: float = PATIENCE_SEC) -> None:
         self._budget = budget

@@ -34,7 +34,7 @@ from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.errors import InvalidInput, SetupProblem, Unsupported
 from seatrial.gateway.agent_clock import ClockStop
-from seatrial.gateway.call_budget import Purse
+from seatrial.gateway.call_budget import CallBudget
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, host_address, host_model, route_to
@@ -93,13 +93,13 @@ class ModelAccess:
         if wanted.route is not None and (takes_address if on_host else sandbox in OUR_SANDBOXES):
             calls = await self._calls(order)
             doors.callback(calls.close)
-            purse_of = self._spending.purse_of if order.job.calls_providers else None
-            purse = doors.enter_context(purse_of(order)) if purse_of is not None else None
+            call_budget_of = self._spending.call_budget_of if order.job.calls_providers else None
+            call_budget = doors.enter_context(call_budget_of(order)) if call_budget_of is not None else None
             # Offline until the agent's sandbox is known.
             routes = Routes([wanted.route, *self._others(order, wanted.route)], online=False)
             if on_host:
-                return await self._on_host(order, wanted, calls, routes, purse, doors)
-            return await self._inside(order, wanted, calls, routes, purse)
+                return await self._on_host(order, wanted, calls, routes, call_budget, doors)
+            return await self._inside(order, wanted, calls, routes, call_budget)
         if order.job.replay is not None:
             raise Unsupported(
                 f"Calls of {order.agent.name} to {wanted.model} do not pass the gate, so they cannot be replayed.",
@@ -152,21 +152,21 @@ class ModelAccess:
         wanted: _Wanted,
         calls: TrialCalls,
         routes: Routes,
-        purse: Purse | None,
+        call_budget: CallBudget | None,
         doors: AsyncExitStack,
     ) -> Equipment:
         assert wanted.route is not None
         gate = await self._open_gate()
-        door = await doors.enter_async_context(gate.open_for(calls, None, routes, purse))
+        door = await doors.enter_async_context(gate.open_for(calls, None, routes, call_budget))
         options = _options(order.agent.name, {**wanted.options, "api_base": host_address(wanted.route, door.url)})
         model = host_model(wanted.route, wanted.model)
         # The gate has the patience. Whatever comes through is final.
         once = RetryLimits(limit_sec=0.0, request_timeout_sec=_DAY_SEC)
         config = agent_config(order, model, options, _env(order))
-        return Equipment(config, once, NO_KEY, calls=calls, routes=routes, purse=purse)
+        return Equipment(config, once, NO_KEY, calls=calls, routes=routes, call_budget=call_budget)
 
     async def _inside(
-        self, order: Order, wanted: _Wanted, calls: TrialCalls, routes: Routes, purse: Purse | None
+        self, order: Order, wanted: _Wanted, calls: TrialCalls, routes: Routes, call_budget: CallBudget | None
     ) -> Equipment:
         assert wanted.route is not None
         gate, route = await self._open_gate(), wanted.route
@@ -175,7 +175,7 @@ class ModelAccess:
 
         @asynccontextmanager
         async def open_door(namespace: Path | None, clock: ClockStop) -> AsyncIterator[Mapping[str, str]]:
-            async with gate.open_for(calls, namespace, routes, purse) as door:
+            async with gate.open_for(calls, namespace, routes, call_budget) as door:
                 calls.begins(clock)
                 yield {
                     **agent_variables(route, door.url, NO_KEY),
@@ -193,7 +193,7 @@ class ModelAccess:
             notes=notes,
             calls=calls,
             routes=routes,
-            purse=purse,
+            call_budget=call_budget,
         )
 
     def _without_web_search(self, order: Order, options: dict[str, Any]) -> list[str]:

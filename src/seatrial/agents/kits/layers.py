@@ -30,7 +30,7 @@ from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.single_flight import SingleFlight
-from seatrial.sandboxes.kept_state import KeptLayer
+from seatrial.sandboxes.kept_state import SavedLayer
 from seatrial.sandboxes.sandbox import Sandbox
 from seatrial.system.file_locks import file_lock
 from seatrial.system.removal import remove_tree
@@ -79,7 +79,7 @@ class Layered:
 
     async def dress(self, image: Image) -> Image:
         """The image with the layer. Without one if it cannot be made: then the agent installs itself as always."""
-        if not self.sandbox.keeps_layers or self.sandbox.has_own_process:
+        if not self.sandbox.can_save_layers or self.sandbox.has_own_process:
             return image
         own = self.agent.install
         try:
@@ -191,7 +191,7 @@ class AgentLayers:
                     await sandbox.exec("mkdir -p /installed-agent", user="root")
                     await install(sandbox)
                 version = wanted.agent._version or await _version(wanted.agent, sandbox)
-            kept = await sandbox.keep_layer(target, image)
+            kept = await sandbox.save_layer(target, image)
             layer = await asyncio.to_thread(_described, target, wanted, image, version, kept)
             remove_tree(self._directory / key)
             target.rename(self._directory / key)
@@ -202,7 +202,7 @@ class AgentLayers:
             await asyncio.to_thread(remove_tree, scratch)
 
 
-def _described(target: Path, wanted: Layered, image: Image, version: str, kept: KeptLayer) -> Layer:
+def _described(target: Path, wanted: Layered, image: Image, version: str, kept: SavedLayer) -> Layer:
     tree = target / "layer"
     layer = Layer(
         name=target.name,

@@ -30,7 +30,7 @@ _BLAMED = {
 _OUTPUT = ("verifier/test-stdout.txt", "verifier/")
 
 
-class Story:
+class TryTimeline:
     """Turns events of one try into lines. ``width`` is that of the terminal; ``None`` shortens nothing."""
 
     def __init__(self, width: int | None) -> None:

@@ -71,13 +71,14 @@ class Overcommit(Frozen):
     memory: float = Field(default=1.0, gt=0)
     cpus: float = Field(default=8.0, gt=0)
 
-    def room(self, machine: Size) -> Size:
+    def usable(self, machine: Size) -> Size:
+        """What trials on this machine may declare together."""
         memory_mb = int(machine.memory_mb * MEMORY_SHARE * self.memory)
         return Size(memory_mb=memory_mb, cpus=machine.cpus * self.cpus)
 
 
 class Packing(Frozen):
-    """The room of one worker: what its trials may declare together, and what a trial counts that declares nothing."""
+    """What fits into one worker: what its trials may declare together, and what a trial that declares nothing takes."""
 
     size: Size
     usual: Size

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from seatrial.domain.model_calls.budget import NOTHING, Amount, Scope
 from seatrial.domain.model_calls.budget_slices import SliceReport
-from seatrial.engine.budgets.held_slice import Pot
+from seatrial.engine.budgets.held_slice import HeldSlice
 from seatrial.engine.clock import Clock
 from seatrial.ports.store.budgets import BudgetStore
 from seatrial.system.processes import WorkerName
@@ -46,14 +46,14 @@ class Ledger:
         """Of each holder: where its record is, and how it begins."""
         self._free: list[int] = []
 
-    def write(self, pot: Pot) -> None:
-        known = self._places.get(pot.holder)
+    def write(self, held: HeldSlice) -> None:
+        known = self._places.get(held.holder)
         if known is None:
             place = self._free.pop() if self._free else len(self._places)
-            named = json.dumps([pot.holder, pot.scope.name, pot.scope.job_id, pot.rank])[:-1]
-            known = self._places[pot.holder] = (place, named)
+            named = json.dumps([held.holder, held.scope.name, held.scope.job_id, held.rank])[:-1]
+            known = self._places[held.holder] = (place, named)
         place, named = known
-        spent, ahead = pot.spent, pot.in_flight
+        spent, ahead = held.spent, held.in_flight
         self._put(
             place,
             f"{named}, [{spent.nanodollars}, {spent.tokens}, {spent.calls}]"

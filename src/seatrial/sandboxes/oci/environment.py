@@ -22,7 +22,7 @@ from seatrial.sandboxes.host.storage import StorageLimit
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image, ImageProvider
-from seatrial.sandboxes.kept_state import KeptLayer
+from seatrial.sandboxes.kept_state import SavedLayer
 from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
@@ -159,7 +159,7 @@ class OciEnvironment(Sandbox):
 
     @property
     @override
-    def keeps_layers(self) -> bool:
+    def can_save_layers(self) -> bool:
         """A part of gVisor's files is in its memory."""
         return not self._machine.runtime.is_gvisor
 
@@ -169,10 +169,10 @@ class OciEnvironment(Sandbox):
         return self._machine.notices
 
     @override
-    async def keep_layer(self, target: Path, below: Image) -> KeptLayer:
+    async def save_layer(self, target: Path, below: Image) -> SavedLayer:
         pod, _ = self._running()
-        await self._machine.mounts.carry(pod.keep_layer, target / "layer")
-        return KeptLayer(target.name)
+        await self._machine.mounts.carry(pod.save_layer, target / "layer")
+        return SavedLayer(target.name)
 
     @override
     async def with_layer(self, image: Image, name: str) -> Image | None:
@@ -182,11 +182,11 @@ class OciEnvironment(Sandbox):
         return image.model_copy(update={"layers": (layer, *image.layers), "below": image.digest})
 
     @override
-    async def keep_state(self, target: Path) -> str:
+    async def save_state(self, target: Path) -> str:
         pod, _ = self._running()
         if self._started_image.below:
             return "the agent's layer may not be there later"
-        return await self._machine.mounts.carry(pod.keep, target)
+        return await self._machine.mounts.carry(pod.save_state, target)
 
     @override
     async def begin_grading(self) -> None:

@@ -174,7 +174,7 @@ class GvisorPod(Pod):
         return False
 
     @override
-    def keep(self, target: Path) -> str:
+    def save_state(self, target: Path) -> str:
         return "a part of it is in gVisor's memory"
 
     @override
