@@ -174,7 +174,7 @@ def test_a_frozen_worker_is_replaced_and_its_result_refused(supervisor: WorkerSu
     assert supervisor.cli.sandboxes() == set()
 
 
-def test_a_trial_that_kills_its_worker_ends_after_two_attempts(supervisor: WorkerSupervisor) -> None:
+def test_a_trial_that_kills_its_worker_ends_after_two_tries(supervisor: WorkerSupervisor) -> None:
     supervisor.gate.touch()
     killer = supervisor.submit(1, "Assassin")
     workers = supervisor.hire(3)

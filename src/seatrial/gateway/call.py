@@ -48,12 +48,12 @@ _ASKED = frozenset(
 calls belong together. Others could choose who pays, where a call goes or what an answer tells."""
 _JSON = ("content-type", "application/json")
 _ASKED_BEGINNING = "x-stainless-"
-"""What the clients of OpenAI and Anthropic tell of themselves."""
+"""How the clients of OpenAI and Anthropic describe themselves."""
 
 
 @dataclass
 class OneCall:
-    """``run`` answers it and notes it, whatever happens."""
+    """``run`` answers the call, and always writes its record."""
 
     wire: WireFormat
     request: CallRequest
@@ -80,10 +80,10 @@ class OneCall:
     _cut_off: bool = False
     """The connection to the agent was cut in the middle of the answer."""
     _is_whole: bool = False
-    """All of the answer is there: a stream told its own end. Clients close their connection then."""
+    """The whole answer has arrived: the stream sent its own end. Clients then close their connection."""
     _kept: RecordedCall | None = None
     _told: CallUsage = field(default_factory=CallUsage)
-    """What the journal knows of its usage."""
+    """The usage that is in the journal."""
     _heard: bool = False
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class OneCall:
         self.effort = self.calls.effort(self.door, streams=self.request.streams, on_ask=self._asks, grant=self.grant)
 
     async def run(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
-        """``hold`` is that of the body, which is given back once nobody needs it any more."""
+        """``hold`` is the memory of the body. It is released as soon as the body is not needed any more."""
         try:
             await self._forward(forwarder, answer, hold)
         except OutOfPatience as silence:
@@ -138,10 +138,10 @@ class OneCall:
             yield self.played.accepted(streams=self.request.streams)
             return
         question = self._question()
-        hold.resize(len(question.body))  # the text is gone
+        hold.resize(len(question.body))  # the text was freed, only its bytes are left
         clock = self.calls.clock.waiting
         async with forwarder.answered(question, self.route.account, self.effort, clock) as accepted:
-            question.forget()  # no answer that has come this far is asked for again
+            question.forget()  # the request is not sent again from here on
             yield accepted
 
     @property
@@ -241,7 +241,7 @@ class OneCall:
             self._kept.piece(piece)
 
     def _hears(self, told: Answer) -> None:
-        """Writes down what the call used before the agent can have the whole answer: this worker may be killed then."""
+        """Writes the usage down before the agent has the whole answer, because this worker may be killed afterwards."""
         if self._number is not None and self.played is None and told.usage != self._told:
             self._told = told.usage
             self.calls.hears(self._number, told.usage, self._cost(told))
@@ -258,7 +258,7 @@ class OneCall:
             return
         found = self._answer
         cost = self._cost(found)
-        # Nobody here knows which of several models answered: the budget takes the dearest, unless the provider tells.
+        # Several models may have answered: the budget takes the dearest, unless the provider says which it was.
         self._settle(found.usage, found.cost_usd if self.request.other_models else cost.dollars)
         saved, cost = (cost.dollars, CallCost(dollars=0.0)) if self.played is not None else (None, cost)
         tokens = found.tokens
@@ -290,7 +290,7 @@ class OneCall:
         self.calls.end(self._number, call)
 
     def _as_recorded(self) -> None:
-        """What the bytes of a recorded answer do not tell."""
+        """Takes from the record what the bytes of its answer do not show."""
         if self.played is None:
             return
         self._error = self.played.error or self._error
@@ -316,5 +316,5 @@ def _passes(name: str) -> bool:
 
 
 def _is_plain(accepted: Accepted) -> bool:
-    """We ask for no compression. A provider that compresses all the same is passed on unread."""
+    """We ask for no compression. If a provider compresses anyway, its answer passes unread."""
     return all(value in ("", "identity") for name, value in accepted.fields if name == "content-encoding")

@@ -1,8 +1,8 @@
 """The gate of a worker: every model call of its trials goes through it, and no sandbox has a key.
 
 ``async with gate.open_for(calls, namespace, routes, call_budget) as door``: while the block runs, the trial reaches its
-models at ``door.url``. What passes are the calls of ``wire``'s formats for the models of the routes; the rest is
-refused in the shape of the provider's own errors. See ``docs/decisions/one-gate.md``.
+models at ``door.url``. Calls pass if they have one of ``wire``'s formats and ask a model of the routes. Everything else
+is refused with an error in the provider's own format. See ``docs/decisions/one-gate.md``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from seatrial.plain_http import BadRequest
 
 _READ_AFTER = 65536
 _IN_LOOP = 256 * 1024
-"""Longer bodies are read in a thread. A thread costs shorter ones more time than it saves for others."""
+"""Longer bodies are read in a thread. For shorter ones a thread costs more time than it saves."""
 
 
 class Gate:
@@ -122,7 +122,7 @@ class _RequestHandler:
         target = plain_target(head.method, head.target)
         names = frozenset(name for name, _ in head.fields)
         lists = head.method == "GET"
-        if lists and "upgrade" in names:  # codex tries this first; after another status, it tries for many seconds
+        if lists and "upgrade" in names:  # codex tries this first; after another status it tries again for many seconds
             raise BadRequest(426, "WebSockets are not open here.")
         wire = models_format(target.path, names) if lists else format_of(head.method, target.path)
         if wire is None:
@@ -166,8 +166,8 @@ class _RequestHandler:
                 answer.go_on()
             async with asyncio.timeout(self._limits.body_sec):
                 body = await reader.readexactly(head.length)
-            if not hold.resize(most_of_text(body)):  # all who wait for more while they hold some would wait for ever
-                raise BadRequest(503, "There is no room for so large a body now.")
+            if not hold.resize(most_of_text(body)):  # waiting bodies could block each other for ever
+                raise BadRequest(503, "There is no memory for a body of this size now.")
             asked = await self._read_in_turn(wire, target, body)
             hold.resize(sys.getsizeof(asked.read.text))
             return hold, asked
@@ -256,7 +256,7 @@ class _RequestHandler:
         return status
 
     def _check_reach(self, request: CallRequest, body: JsonObject) -> None:
-        """A provider must not be the way out of a sandbox, or into it, that its network policy closes."""
+        """If the sandbox has no internet, the provider must not reach the internet for it."""
         if self._routes.online:
             return
         if request.provider_tools:
@@ -288,7 +288,7 @@ async def _refuse(wire: WireFormat, kind: RefusalKind, message: str, answer: Ans
 async def _unless_gone(reader: asyncio.StreamReader, work: Coroutine[Any, Any, None]) -> None:
     """Ends the work if the agent closes its connection. A killed agent must not go on spending."""
     loop = asyncio.get_running_loop()
-    # Both begin at once: a call is sent before the loop turns to those of other trials.
+    # Both begin at once, so that the call is sent before the loop turns to other trials.
     working = asyncio.Task(work, loop=loop, eager_start=True)
     gone = asyncio.Task(_gone(reader), loop=loop, eager_start=True)
     try:
@@ -302,7 +302,8 @@ async def _unless_gone(reader: asyncio.StreamReader, work: Coroutine[Any, Any, N
 
 
 async def _gone(reader: asyncio.StreamReader) -> None:
-    """Returns when the connection is closed. What follows a request goes nowhere; whoever sends much of it waits."""
+    """Returns when the connection is closed. Bytes after the request are dropped, and beyond a limit they are not
+    read."""
     left = _READ_AFTER
     with suppress(ConnectionError):
         while left > 0:

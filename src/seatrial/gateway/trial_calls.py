@@ -1,7 +1,7 @@
 """All model calls of one try: their record, their sums, and how the model's service behaved.
 
-The runner makes one for each try and reads it at the end. It outlives doors: an agent of several steps has one for each
-step.
+The runner makes one for each try and reads it at the end. It outlives doors: a trial of several steps has one door for
+each step.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class TrialCalls:
         self._journal.end(number, call)
 
     def begins(self, stop: ClockStop) -> None:
-        """The agent begins: this stops the clock of its time limit. By the operator's setting nothing does."""
+        """The agent begins; ``stop`` stops the clock of its time limit, unless the operator's setting forbids it."""
         if self._stops_clock:
             self.clock.stop = stop
 

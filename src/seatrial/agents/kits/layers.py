@@ -1,11 +1,10 @@
 """The installation of an agent without a kit, done once for each image and kept as a layer.
 
 Harbor's own class installs the agent into a sandbox that is there for nothing else: it has the image and the settings
-of the task (variables, workdir, network), but no files of the task, no agent runs in it, and no key is near. Only
-sandboxes with the same image and settings get the layer, so no task can prepare one for another task. What the
-installation wrote is kept, as a layer of the daemonless sandbox's overlay or as an image of the container engine, and
-later sandboxes start with it. The runner sets ``Layered.dress`` at the sandbox, which is called when the image is
-known.
+of the task (variables, workdir, network), but no files of the task and no key, and no agent runs in it. Only sandboxes
+with the same image and settings get the layer, so no task can prepare one for another task. What the installation wrote
+is kept, as a layer of the daemonless sandbox's overlay or as an image of the container engine, and later sandboxes
+start with it. The runner sets ``Layered.dress`` at the sandbox, which is called when the image is known.
 """
 
 from __future__ import annotations
@@ -78,7 +77,8 @@ class Layered:
     notes: list[str] = field(default_factory=list)
 
     async def dress(self, image: Image) -> Image:
-        """The image with the layer. Without one if it cannot be made: then the agent installs itself as always."""
+        """The image with the layer; the plain image if no layer can be made, and then the agent installs itself as
+        usual."""
         if not self.sandbox.can_save_layers or self.sandbox.has_own_process:
             return image
         own = self.agent.install

@@ -21,7 +21,7 @@ def worker(
         int | None,
         typer.Option(
             min=1,
-            help="Keep this many worker processes running, and replace a dead one. With auto they share the room.",
+            help="Keep this many worker processes running, and replace a dead one. With auto they share the machine.",
         ),
     ] = None,
     leave_when_idle: Annotated[

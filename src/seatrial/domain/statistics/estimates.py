@@ -268,7 +268,7 @@ def _resampled_passes(task: Passes) -> list[tuple[int, float]]:
 
 
 def _summed_ends(values: Ladder, tasks: int) -> tuple[float, float] | None:
-    """The quantiles of the mean over so many tasks, from its exact distribution: what endless draws would give.
+    """The quantiles of the mean over ``tasks`` tasks, from its exact distribution: what endless draws would give.
     ``None`` if the sums take too many values."""
     lowest = min(values.chances)
     reach = max(values.chances) - lowest

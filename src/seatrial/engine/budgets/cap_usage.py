@@ -1,4 +1,4 @@
-"""What was spent of the caps that hold for a trial or a job, for whoever watches it."""
+"""What was spent of the caps of a trial or a job, for the people who watch it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from seatrial.ports.store.budgets import BudgetStore
 
 @dataclass(frozen=True, slots=True)
 class CapUsage:
-    """One cap, and what was spent of it by everybody for whom it holds."""
+    """One cap, and what was spent of it in its whole scope."""
 
     scope: Scope
     cap: Cap
@@ -27,7 +27,7 @@ class CapUsages:
     """The cap of this installation for each day."""
 
     async def of_job(self, job_id: int, spec: JobSpec, now: datetime) -> list[CapUsage]:
-        """The job always, and the day if it has a cap and pays for this job."""
+        """The job's, also without a cap; and the day's, if it has a cap that counts this job."""
         return await self._look([(Scope.of_job(job_id), spec.budget.job), *self._of_day(spec, now)])
 
     async def of_trial(self, job_id: int, trial_id: int, spec: JobSpec, now: datetime) -> list[CapUsage]:

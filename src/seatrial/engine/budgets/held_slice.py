@@ -15,7 +15,7 @@ from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What one call needs. Asks have an order: the smaller ticket waits longer."""
+    """What one call needs. Tickets count up: the call with the smallest one has waited longest."""
 
     ticket: int
     since: float
@@ -68,13 +68,13 @@ class HeldSlice:
         return self.cap != WITHOUT_CAP
 
     def room(self, now: float) -> Amount:
-        """What may still be promised. Nothing once the lease may be over: somebody else may have the slice by now."""
+        """What may still be promised. Nothing once the lease may be over, because another worker may have the slice."""
         if not self.is_capped:
             return WITHOUT_CAP
         return self._ceiling - self.spent - self.promised if now < self._valid_until else NOTHING
 
     def left(self) -> Amount | None:
-        """The most that may be left of the whole cap, by the last answer; ``None`` before the first."""
+        """The most that can be left of the whole cap, by the store's last answer; ``None`` before the first."""
         return None if self._left is None else self._left - (self.spent - self._told_spent)
 
     def need(self, ask: Ask) -> Amount:
@@ -83,7 +83,7 @@ class HeldSlice:
         return ask.expected if left is None else ask.least.most(ask.expected.least(left))
 
     def is_spent(self, ask: Ask) -> bool:
-        """Whether the call can never have what it needs, whatever comes back from others."""
+        """Whether the cap has too little left for the call, whatever other calls give back."""
         left = self.left()
         return self.is_capped and left is not None and not left.covers(ask.least)
 
@@ -148,8 +148,8 @@ class HeldSlice:
         )
 
     def obey(self, report: SliceReport, grant: SliceGrant | None, asked_at: float, valid_sec: float) -> None:
-        """``asked_at`` is before the report was sent, so that this lease ends before the store's. Without a grant the
-        job is gone."""
+        """Applies the store's answer. ``asked_at`` is before the report was sent, so this lease ends before the
+        store's. Without a grant the job was deleted."""
         self.told_at, self._valid_until = asked_at, asked_at + valid_sec
         self._told_spent = report.spent
         self._ceiling = report.spent + (grant.room if grant is not None else NOTHING)
@@ -159,5 +159,5 @@ class HeldSlice:
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody has it open, and every call has ended."""
+        """Whether no trial uses it, and every call has ended."""
         return not self.users and not self.busy

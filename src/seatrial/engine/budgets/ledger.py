@@ -1,11 +1,11 @@
 """What a worker has spent of each cap, in a file that outlives its process.
 
 A worker reports to the store about once a second. If it is killed, what it spent since then is known to nobody but this
-file: it is written before each call is sent and after each has ended. Whoever recovers on the same machine reports it
-in the name of the dead worker. Reports are totals, so it does not matter how much of it the store knew already.
+file: it is written before each call is sent and after each has ended. Another worker of the same machine then reports
+it in the name of the dead one. Reports are totals, so it does not matter how much of it the store knew already.
 
 One record of a fixed size for each holder, overwritten in place. A record lies within a page of the file, so a kill
-leaves it as it was or as it should be. It need not survive a power failure.
+leaves either the old one or the new one. It need not survive a power failure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RECORD = 1024
 _LAST_REPORT = 2**62
 """Comes after every report of the worker itself."""
 _OLDEST_SEC = 43_200.0
-"""The store remembers a holder for a day. Later, it could not tell what it knew already."""
+"""The store remembers a holder for a day. Later, it could count the same spending twice."""
 _LARGEST = 64 << 20
 
 
@@ -93,7 +93,7 @@ class Ledgers:
         return cls(work_dir.parent / _FOLDER)
 
     def new(self, name: str) -> Ledger:
-        """For a ``Budgets`` of this process, which has such a name of its own."""
+        """The ledger of one ``Budgets`` of this process, by its name."""
         return Ledger(self.folder / f"{WorkerName.mine().folder}@{name}")
 
     async def settle_dead(self, store: BudgetStore, lease: timedelta, clock: Clock) -> int:
@@ -133,7 +133,7 @@ def _reports(content: bytes) -> Iterator[SliceReport]:
 
 
 def _is_dead(path: Path) -> bool:
-    """A ledger of another machine, or from before a reboot, is left to age."""
+    """A ledger of another machine, or from before a reboot, counts as dead when it is old."""
     worker = WorkerName.of_folder(path.name.rpartition("@")[0])
     if worker is not None and worker.process.is_dead:
         return True

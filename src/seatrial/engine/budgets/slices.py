@@ -26,11 +26,11 @@ EVERY_SEC = 1.0
 _AGAIN_SEC = 0.25
 """Pause between two requests for the same room."""
 _SHORTEST_SEC = 0.001
-"""Less than the clock's smallest step would wait for ever in steps of nothing."""
+"""The shortest wait. With less than the clock's smallest step, a call would wait for ever."""
 _ANSWER_SEC = 10.0
 _TRUSTED_SEC = 5.0
-"""A holder begins no call so long after its last report that was answered. It is much shorter than a lease: what it
-spends in this time is unknown to the store, and lost if the worker dies."""
+"""How long a holder may begin calls after its last answered report. Much shorter than a lease: what it spends in this
+time is unknown to the store, and lost if the worker dies."""
 _REMEMBERED_SEC = 43_200.0
 """A worker remembers for half a day what it spent in a job that it has no trial of. The store remembers longer."""
 _NO_CAP = Cap()
@@ -52,7 +52,7 @@ class Budgets:
         """``elapsed`` counts seconds, also while the machine sleeps. Without ``ledgers``, what was spent since the last
         report is lost with the process."""
         self._store = store
-        name = secrets.token_hex(4)  # a process may have one after another, and holders have names of their own
+        name = secrets.token_hex(4)  # a process may have several, one after another, and each holder needs its own name
         self._holder = f"{worker}#{name}"
         self._ledger = ledgers.new(name) if ledgers is not None else None
         self._clock = clock
@@ -113,8 +113,8 @@ class Budgets:
             self._ledger.remove()
 
     async def wait(self, ask: Ask, lacking: Sequence[HeldSlice], longest_sec: float, *, at_once: bool) -> None:
-        """Returns after something changed that a waiting call may profit from: the end of another call, or an exchange.
-        The first of those that wait asks the store, ``at_once`` or after a moment."""
+        """Waits for something that may help the call: the end of another call, or an exchange. The call that has waited
+        longest asks the store, ``at_once`` or after a moment."""
         registered, woken = self._begun, asyncio.get_running_loop().create_future()
         for held in lacking:
             held.waiting[ask.ticket] = Waiting(held.need(ask), ask.since, woken)
@@ -132,7 +132,7 @@ class Budgets:
                 del held.waiting[ask.ticket]
 
     async def _refresh(self, registered: int) -> None:
-        """Returns after an exchange that began later than the first so many."""
+        """Makes an exchange, unless one has begun since the call registered."""
         async with self._exchanging:
             if self._begun <= registered:
                 with contextlib.suppress(StoreUnavailable, TimeoutError):  # ``sync`` reports it; the call waits
@@ -142,7 +142,7 @@ class Budgets:
         self._begun += 1
         asked_at = self.elapsed()
         if asked_at - self._answered_at > self._lease.total_seconds() / 2:
-            self._contact_since = None  # it would not have noticed an outage
+            self._contact_since = None  # an outage since then would not have been noticed
         contact_sec = 0.0 if self._contact_since is None else asked_at - self._contact_since
         due = [held for held in self._slices.values() if self._is_due(held, asked_at)]
         reports = [held.report(asked_at, contact_sec) for held in due]

@@ -1,9 +1,9 @@
 """Hard budgets, as the gateway uses them: ``reserve`` before a call to a model, ``settle`` after it.
 
 The price is taken from the trial's cap, its job's and the day's. The worker holds a slice of each, so a call does not
-ask the store while the slices last. What a call may cost at most is counted from its start: of calls that race for the
-last cents, not all can win. If nothing is free, but calls under way hold more than they will need, the next call waits
-for them. It is refused only when a cap is spent.
+ask the store while the slices last. What a call may cost at most is counted from its start: if calls race for the last
+cents, some have to wait or are refused. If nothing is free, but calls under way hold more than they will need, the next
+call waits for them. It is refused only when a cap is spent.
 
 It knows neither HTTP nor prices: the gateway says what a call is expected to cost, and what it did cost.
 """
@@ -199,7 +199,7 @@ class TrialBudget:
         return any(cap.nanodollars < MOST or cap.tokens < MOST for cap in caps)
 
     def cut(self, slices: tuple[HeldSlice, ...], more: Amount) -> None:
-        """Notes that a stream was cut, because a cap had no more for it."""
+        """Records that a stream was cut because a cap is spent."""
         now = self._budgets.elapsed()
         self._refuse(next(held for held in slices if not held.room(now).covers(more)), 0.0)
 

@@ -42,7 +42,7 @@ class Signals(Frozen):
 
 
 class Yardstick(Frozen):
-    """In which machines work is counted."""
+    """The size of machine in which work is counted."""
 
     machine: MachineSize | None = None
     """``None``: what live workers report, or else this machine."""
