@@ -4,7 +4,7 @@ import * as Asciinema from "asciinema-player";
 import { useEffect, useRef } from "react";
 
 import type { Recording } from "./recording";
-import { isTall, roomOf } from "./room";
+import { isTall, roomOf } from "./box";
 
 type Control = { dispose(): void; seek(to: number): Promise<unknown>; getCurrentTime(): Promise<number> | number };
 

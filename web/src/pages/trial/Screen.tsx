@@ -5,7 +5,7 @@ import { lazy, Suspense } from "react";
 import { Empty } from "@/parts/Notice";
 import type { LiveTerminal } from "./liveTerminal";
 import type { Recording } from "./recording";
-import { roomOf } from "./room";
+import { roomOf } from "./box";
 
 const LiveScreen = lazy(() => import("./LiveScreen"));
 const Player = lazy(() => import("./Player"));
