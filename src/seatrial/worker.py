@@ -61,7 +61,7 @@ class Upkeep:
     recovery: Recovery
     extra: Sequence[Duty] = ()
     at_end: Mapping[str, Callable[[], Awaitable[object]]] = field(default_factory=dict)
-    """What gives back what it shares with other workers, by name. Runs once, after its last trial."""
+    """Functions that give back what it shares with other workers, by name. They run once, after its last trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +194,7 @@ class Worker:
             await self._duties.once("protection", self._tenure.release)
 
     async def _give_back_shares(self) -> None:
-        """Others need not wait for the end of its leases."""
+        """So that other workers need not wait until its leases end."""
         for name, step in self._upkeep.at_end.items():
             await self._duties.once(name, step)
 

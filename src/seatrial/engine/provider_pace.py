@@ -79,7 +79,7 @@ class ProviderPace:
                 self._lanes[name].take_back(report)
             raise
         for name, grant in grants.items():
-            self._lanes[name].obey(grant)
+            self._lanes[name].apply(grant)
         for name in [name for name, lane in self._lanes.items() if lane.is_idle]:
             del self._lanes[name]
 
@@ -158,7 +158,7 @@ class _Lane:
             retry_after_sec=max(report.retry_after_sec, later.retry_after_sec),
         )
 
-    def obey(self, grant: PaceGrant) -> None:
+    def apply(self, grant: PaceGrant) -> None:
         if not self._report.refused:  # a refusal after the report is newer than the store's answer
             self.slots = grant.slots
             if grant.slots is None:

@@ -270,7 +270,7 @@ class _RequestHandler:
             route = self._routes.of(model)
             if route is None:
                 known = ", ".join(self._routes.models)
-                raise _UnknownModel(f"The model {model[:200]!r} is none of this trial, which may use {known}.")
+                raise _UnknownModel(f"The model {model[:200]!r} is not one of this trial's: it may use {known}.")
         assert route is not None
         return route
 

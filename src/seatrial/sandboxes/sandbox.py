@@ -53,7 +53,7 @@ _REWARDS = ("reward.json", "reward.txt")
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
-Dress = Callable[[Image], Awaitable[Image]]
+AddLayer = Callable[[Image], Awaitable[Image]]
 """Gives the image that a sandbox starts from, for the one that its task names."""
 
 
@@ -78,7 +78,7 @@ class Sandbox(BaseEnvironment):
         """Set by the runner; called when the build and the start begin."""
         self.on_build_output: LogSink | None = None
         """Set by the runner; gets the output of an image build."""
-        self.dress: Dress | None = None
+        self.add_layer: AddLayer | None = None
         """Set by the runner: adds the layer of an agent that was installed before."""
         self._made_with = {"options": options, "owner": owner, "images": images, **kwargs}
         self.grading = False
@@ -391,8 +391,8 @@ class Sandbox(BaseEnvironment):
         if self.final_state is not None and self.final_state.image_digest != image.digest:
             raise SandboxFault("The final state belongs to another build of the task's image, so it cannot be graded.")
         self._held.enter_context(images.hold(image))
-        if self.dress is not None and self.final_state is None:
-            self._image = image = await self.dress(image)
+        if self.add_layer is not None and self.final_state is None:
+            self._image = image = await self.add_layer(image)
         await self._enter("start")
         await self._start(image)
         if self.final_state is not None:

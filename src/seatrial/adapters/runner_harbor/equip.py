@@ -1,12 +1,12 @@
 """Gives an agent its model: the name, the address, the options and the key. The key is never part of Harbor's
 configuration, because Harbor writes that into the trial's directory.
 
-All calls go through the worker's gate, which adds the key outside: those of an agent that runs on the host
-(terminus-2) and those of an agent that is installed into one of our sandboxes. Two kinds cannot: models whose provider
-speaks none of the gate's formats, and installed agents in a sandbox that is not ours. The model client on the host then
-gets the key directly. In a sandbox the key must be in the environment of the agent's commands, where Harbor redacts it;
-that key came with the job, unless the operator allows the installation's keys in sandboxes. The trial is marked. Where
-a budget holds, neither kind runs: nobody would count.
+All calls go through the worker's gate, which adds the key outside: those of an agent that runs on the host (terminus-2)
+and those of an agent that is installed into one of our sandboxes. Two kinds cannot: models whose provider speaks none
+of the gate's formats, and installed agents in a sandbox that is not ours. The model client on the host then gets the
+key directly. In a sandbox the key must be in the environment of the agent's commands, where Harbor redacts it; that key
+came with the job, unless the operator allows the installation's keys in sandboxes. The trial is marked. Where a budget
+holds, neither kind runs, because its calls would not be counted.
 """
 
 from __future__ import annotations
@@ -160,7 +160,7 @@ class ModelAccess:
         door = await doors.enter_async_context(gate.open_for(calls, None, routes, call_budget))
         options = _options(order.agent.name, {**wanted.options, "api_base": host_address(wanted.route, door.url)})
         model = host_model(wanted.route, wanted.model)
-        # The gate has the patience. Whatever comes through is final.
+        # The gate retries, so what comes through is final.
         once = RetryLimits(limit_sec=0.0, request_timeout_sec=_DAY_SEC)
         config = agent_config(order, model, options, _env(order))
         return Equipment(config, once, NO_KEY, calls=calls, routes=routes, call_budget=call_budget)
@@ -206,7 +206,7 @@ class ModelAccess:
 
     def _without_door(self, order: Order, wanted: _Wanted, notes: list[str]) -> Callable[[], Mapping[str, str]] | None:
         """For a sandbox whose network cannot be entered, such as one of a container engine elsewhere. ``None`` if no
-        key may go in, or a budget holds, which nobody would count there."""
+        key may go in, or if a budget holds, because calls are not counted there."""
         key_names = [name for name in keys_for(wanted.model) if name in order.secrets]
         closed = not order.keys_may_enter or self._spending.cap_on(order) or order.job.replay is not None
         if not key_names or closed or "api_base" in wanted.options:

@@ -4,9 +4,9 @@ A final state is a folder: ``agent.json`` with what the run gave, ``files`` with
 ``disk``, a copy of the sandbox's disk. It is written under another name and renamed when it is whole. A task that is
 graded in a separate sandbox needs no disk: its verifier sees collected files only.
 
-A state that would not be all of what grading sees is not kept: the agent's processes, files in memory. The trial runs
-again then. The content comes from a sandbox. It is copied by descriptors, without following links, within the limits
-of one download.
+A state is not kept if grading would see more than the disk: processes of the agent, or files in memory. Then the trial
+runs again. The content comes from a sandbox. It is copied by descriptors, without following links, within the limits of
+one download.
 """
 
 from __future__ import annotations

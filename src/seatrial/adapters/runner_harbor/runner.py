@@ -261,7 +261,7 @@ class HarborRunner:
             limit_sec=trial.agent_setup_timeout_sec,
         )
         layered.notes.extend([why] if why else [])
-        sandbox.dress = layered.dress
+        sandbox.add_layer = layered.add_layer
         return layered
 
     def _lock(self, run: _Run, facts: SandboxFacts) -> Lock:

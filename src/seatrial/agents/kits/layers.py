@@ -4,7 +4,7 @@ Harbor's own class installs the agent into a sandbox that is there for nothing e
 of the task (variables, workdir, network), but no files of the task and no key, and no agent runs in it. Only sandboxes
 with the same image and settings get the layer, so no task can prepare one for another task. What the installation wrote
 is kept, as a layer of the daemonless sandbox's overlay or as an image of the container engine, and later sandboxes
-start with it. The runner sets ``Layered.dress`` at the sandbox, which is called when the image is known.
+start with it. The runner sets ``Layered.add_layer`` at the sandbox, which is called when the image is known.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Layered:
     layer: Layer | None = None
     notes: list[str] = field(default_factory=list)
 
-    async def dress(self, image: Image) -> Image:
+    async def add_layer(self, image: Image) -> Image:
         """The image with the layer; the plain image if no layer can be made, and then the agent installs itself as
         usual."""
         if not self.sandbox.can_save_layers or self.sandbox.has_own_process:
@@ -91,8 +91,8 @@ class Layered:
         if layer is None:
             return image
         self.sandbox.holds(self.layers.hold(layer))
-        dressed = await self.sandbox.with_layer(image, layer.kept)
-        if dressed is None:  # it was pruned a moment ago
+        layered_image = await self.sandbox.with_layer(image, layer.kept)
+        if layered_image is None:  # it was pruned a moment ago
             self.layer = None
             return image
 
@@ -100,7 +100,7 @@ class Layered:
             self.agent._version = self.agent._version or layer.version or None
 
         self.agent.install = install
-        return dressed
+        return layered_image
 
 
 class AgentLayers:

@@ -13,7 +13,7 @@ from seatrial.cli.view.columns import terminal_width
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED
 from seatrial.cli.view.trial_text import headline
-from seatrial.cli.view.trial_timeline import TryTimeline, failed_tests, last_lines, telling_log
+from seatrial.cli.view.trial_timeline import TryTimeline, explaining_log, failed_tests, last_lines
 from seatrial.domain.event import Event
 from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.output import Output, OutputStream
@@ -105,7 +105,7 @@ async def _print_reason(backend: Backend, kept: KeptFiles, result: Result) -> No
         say(f"\n{result.message}")
     for line in failed_tests(result):
         say(line)
-    log = telling_log(kept.logs, result)
+    log = explaining_log(kept.logs, result)
     if log is None:
         return
     say()

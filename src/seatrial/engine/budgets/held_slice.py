@@ -147,7 +147,7 @@ class HeldSlice:
             self.is_over,
         )
 
-    def obey(self, report: SliceReport, grant: SliceGrant | None, asked_at: float, valid_sec: float) -> None:
+    def apply(self, report: SliceReport, grant: SliceGrant | None, asked_at: float, valid_sec: float) -> None:
         """Applies the store's answer. ``asked_at`` is before the report was sent, so this lease ends before the
         store's. Without a grant the job was deleted."""
         self.told_at, self._valid_until = asked_at, asked_at + valid_sec

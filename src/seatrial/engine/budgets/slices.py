@@ -149,7 +149,7 @@ class Budgets:
         if reports:
             grants = await self._answer(due, reports)
             for held, report in zip(due, reports, strict=True):
-                held.obey(report, grants.get(report.holder), asked_at, self._trusted_sec)
+                held.apply(report, grants.get(report.holder), asked_at, self._trusted_sec)
                 if held.closed_at is not None and self._ledger is not None:
                     self._ledger.drop(held.holder)
             self.tell()
