@@ -23,7 +23,7 @@ from seatrial.engine.budgets.slices import EVERY_SEC, Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.routes import Routes
-from seatrial.gateway.spending import BudgetPurse
+from seatrial.gateway.spending import TrialCallBudget
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.settings import Settings
 from seatrial.testing.postgres import PostgresServer
@@ -72,7 +72,7 @@ async def _worker(installation: Installation, service: ModelService, job_id: int
             place.mkdir(parents=True)
             calls = TrialCalls(place)
             with TrialBudget(budgets, number, 1, job_id, budget) as opened:
-                async with gate.open_for(calls, None, routes, BudgetPurse(opened)) as door:
+                async with gate.open_for(calls, None, routes, TrialCallBudget(opened)) as door:
                     while await _calls(int(door.url.rpartition(":")[2]), streams=number % 2 == 1):
                         pass
             calls.close()

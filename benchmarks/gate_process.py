@@ -28,7 +28,7 @@ from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.journal import read_calls
 from seatrial.gateway.routes import Route, Routes, route_to
-from seatrial.gateway.spending import BudgetPurse
+from seatrial.gateway.spending import TrialCallBudget
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, open_installation
@@ -76,7 +76,7 @@ async def _serve(home: Path, address: str, doors: int) -> None:
             stack.callback(calls.close)
             budget = stack.enter_context(TrialBudget(budgets, number + 1, 1, job_id, BUDGET))
             routes = Routes([priced_route(address)])
-            door = await stack.enter_async_context(gate.open_for(calls, None, routes, BudgetPurse(budget)))
+            door = await stack.enter_async_context(gate.open_for(calls, None, routes, TrialCallBudget(budget)))
             ports.append(int(door.url.rpartition(":")[2]))
             folders.append(folder)
         print(json.dumps({"ports": ports, "memory_mb": _peak_mb()}), flush=True)

@@ -15,7 +15,7 @@ from benchmarks.place import Place, copy_task
 from benchmarks.row import Row
 from seatrial.domain.trial import Mark
 from seatrial.ports.store import TrialFilter
-from seatrial.sizing import room_here
+from seatrial.sizing import packing_here
 from seatrial.wiring import Installation, make_worker
 
 _TRIALS = 40
@@ -34,7 +34,7 @@ async def measure(place: Place) -> list[Row]:
     text = (task / "task.toml").read_text()
     (task / "task.toml").write_text(text.replace("memory_mb = 512", f"memory_mb = {_DECLARED_MB}"))
     async with fresh_home(place) as installation:
-        room = room_here(installation.settings).size
+        room = packing_here(installation.settings).size
         await _run(installation, task, 2, 2)  # builds what is built once
         found: dict[int, list[_Seen]] = {count: [] for count in (_AUTO, *_COUNTS)}
         turns = [_AUTO, *_COUNTS]

@@ -15,11 +15,11 @@ from seatrial.agents.inside import OpenDoor as InsideDoor
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.gateway.agent_clock import ClockStop
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyMemory
+from seatrial.gateway.call_budget import CallBudget
 from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.journal import read_calls
-from seatrial.gateway.purse import Purse
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, route_to
 from seatrial.gateway.trial_calls import TrialCalls
@@ -79,8 +79,8 @@ async def open_door(
     limits: DoorLimits | None = None,
     upstream: UpstreamLimits | None = None,
     pace: ProviderPace | None = None,
-    room: BodyRoom | None = None,
-    purse: Purse | None = None,
+    memory: BodyMemory | None = None,
+    call_budget: CallBudget | None = None,
     full: bool = False,
     secrets: Iterable[str] = (KEY,),
     online: bool = True,
@@ -88,8 +88,8 @@ async def open_door(
     replay: CallReplay | None = None,
 ) -> AsyncIterator[OpenDoor]:
     calls = TrialCalls(folder, full=full, secrets=secrets, stops_clock=stops_clock, replay=replay)
-    gate = Gate(patience, pace, limits=limits, upstream=Upstream(upstream, {}), room=room)
-    async with gate, gate.open_for(calls, namespace, Routes(routes, online=online), purse) as door:
+    gate = Gate(patience, pace, limits=limits, upstream=Upstream(upstream, {}), memory=memory)
+    async with gate, gate.open_for(calls, namespace, Routes(routes, online=online), call_budget) as door:
         yield OpenDoor(door, calls, folder)
     calls.close()
 

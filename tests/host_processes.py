@@ -32,3 +32,9 @@ def write_beside(file: str, mark: str, text: str = "", seconds: float = 120.0) -
     [process] = processes_with(waiting)
     Path(f"/proc/{process}/root{file}").write_text(text)
     until(lambda: not processes_with(waiting), f"the command has {file}", seconds)
+
+
+def status_of(pid: int) -> dict[str, str]:
+    """The kernel's status fields of a process."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}

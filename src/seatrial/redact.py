@@ -46,7 +46,7 @@ class Redactor:
         self._longest_first: tuple[str, ...] = ()
         self._lock = threading.Lock()
 
-    def keep(self, values: Iterable[str]) -> None:
+    def add_permanent(self, values: Iterable[str]) -> None:
         """Adds secrets that are never dropped."""
         with self._lock:
             self._own.update(value for value in values if len(value) >= _SHORTEST)
@@ -110,8 +110,8 @@ def teach_settings(redactor: Redactor, settings: Settings) -> None:
     """The secrets that this process was started with. Addresses of providers are not secret and stay readable."""
     keys = (value for name, value in settings.provider_environment.items() if not name.endswith(("_URL", "_BASE")))
     passwords = (part for url in (settings.database_url, settings.broker_url) for part in _passwords(url))
-    redactor.keep((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys, *passwords))
-    redactor.keep((settings.s3_secret_access_key, settings.s3_session_token))
+    redactor.add_permanent((settings.openrouter_api_key, settings.secret_key, settings.server_token, *keys, *passwords))
+    redactor.add_permanent((settings.s3_secret_access_key, settings.s3_session_token))
 
 
 def _passwords(url: str) -> set[str]:

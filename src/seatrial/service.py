@@ -37,7 +37,7 @@ _REQUESTS_PATIENCE_SEC = 5.0
 _ANSWERING = b"a"
 
 
-class _Told(Enum):
+class _Command(Enum):
     """Commands to the API process, one byte each. The pipe closes when the supervisor is gone."""
 
     CLOSE_DOORS = b"c"
@@ -45,7 +45,7 @@ class _Told(Enum):
     STOP = b"s"
 
 
-class _Wishes:
+class _StopRequests:
     """How often we were asked to stop."""
 
     def __init__(self) -> None:
@@ -131,21 +131,21 @@ async def _serve(
     async with ApiServer(app, listener, settings.keep_alive_sec, settings.slow_client_sec) as server:
         started()
         control.send(_ANSWERING)
-        obeying = asyncio.create_task(_obey(server, control))
+        following = asyncio.create_task(_follow_commands(server, control))
         serving = asyncio.create_task(server.stopped())
-        await asyncio.wait({obeying, serving}, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait({following, serving}, return_when=asyncio.FIRST_COMPLETED)
         if serving.done():
             serving.result()  # raises what ended it; after closing it may have ended by itself
-        await obeying
+        await following
         await serving
 
 
-async def _obey(server: ApiServer, control: socket.socket) -> None:
+async def _follow_commands(server: ApiServer, control: socket.socket) -> None:
     """Follows commands until the server has finished."""
     loop = asyncio.get_running_loop()
-    while (told := await loop.sock_recv(control, 1)) == _Told.CLOSE_DOORS.value:
+    while (told := await loop.sock_recv(control, 1)) == _Command.CLOSE_DOORS.value:
         server.close_doors()
-    await server.finish(_REQUESTS_PATIENCE_SEC if told == _Told.FINISH.value else 0)
+    await server.finish(_REQUESTS_PATIENCE_SEC if told == _Command.FINISH.value else 0)
 
 
 class _ApiProcess:
@@ -160,7 +160,7 @@ class _ApiProcess:
         """Waits until the API answers; ``False`` if it exited before, having reported why."""
         return await asyncio.get_running_loop().sock_recv(self._control, 1) == _ANSWERING
 
-    def tell(self, told: _Told) -> None:
+    def tell(self, told: _Command) -> None:
         with contextlib.suppress(OSError):  # it has exited
             self._control.send(told.value)
 
@@ -179,33 +179,33 @@ class _ApiProcess:
 
 
 async def _supervise(api: _ApiProcess, settings: Settings, workers: int, concurrency: int) -> int:
-    with _signals() as wishes:
+    with _signals() as stop_requests:
         gone = asyncio.create_task(api.gone())
         if not await api.answers():
             return await gone or 1
         notes = ExitNotes.beside(settings.work_dir)
-        async with WorkerSupervisor(worker_command(concurrency), workers, notes=notes) as crew:
-            await _first_of(wishes.next(), asyncio.shield(gone))
+        async with WorkerSupervisor(worker_command(concurrency), workers, notes=notes) as supervisor:
+            await _first_of(stop_requests.next(), asyncio.shield(gone))
             if gone.done():
                 log.error("The API process exited unexpectedly.")
                 return gone.result() or 1
-            api.tell(_Told.CLOSE_DOORS)
-            await _drain(crew, wishes)
-        api.tell(_Told.FINISH if wishes.count == 1 else _Told.STOP)
+            api.tell(_Command.CLOSE_DOORS)
+            await _drain(supervisor, stop_requests)
+        api.tell(_Command.FINISH if stop_requests.count == 1 else _Command.STOP)
         status = await gone
     log.info("Stopped.")
     return status
 
 
-async def _drain(crew: WorkerSupervisor, wishes: _Wishes) -> None:
+async def _drain(supervisor: WorkerSupervisor, stop_requests: _StopRequests) -> None:
     log.info("Draining: running trials end first. A second signal requeues them.")
-    crew.leave()
-    gone = asyncio.create_task(crew.gone())
-    while not gone.done() and wishes.count < 3:
-        await _first_of(asyncio.shield(gone), wishes.next())
-        if wishes.count == 2 and not gone.done():
+    supervisor.leave()
+    gone = asyncio.create_task(supervisor.gone())
+    while not gone.done() and stop_requests.count < 3:
+        await _first_of(asyncio.shield(gone), stop_requests.next())
+        if stop_requests.count == 2 and not gone.done():
             log.info("Running trials go back to the queue.")
-            crew.leave()
+            supervisor.leave()
     gone.cancel()
 
 
@@ -221,13 +221,13 @@ async def _first_of(*waits: object) -> None:
 
 
 @contextmanager
-def _signals() -> Iterator[_Wishes]:
-    wishes, loop = _Wishes(), asyncio.get_running_loop()
+def _signals() -> Iterator[_StopRequests]:
+    stop_requests, loop = _StopRequests(), asyncio.get_running_loop()
     numbers = (signal.SIGINT, signal.SIGTERM)
     for number in numbers:
-        loop.add_signal_handler(number, wishes.add)
+        loop.add_signal_handler(number, stop_requests.add)
     try:
-        yield wishes
+        yield stop_requests
     finally:
         for number in numbers:
             loop.remove_signal_handler(number)

@@ -358,7 +358,7 @@ class Settings(Described, BaseSettings):
 
     @property
     def room_dir(self) -> Path:
-        """Where the worker processes of each machine say how much room they take."""
+        """Where the worker processes of each machine write what they use."""
         return self._own_dir / "room"
 
     @property

@@ -23,7 +23,7 @@ from seatrial.worker_exits import ExitWatch, worker_of
 log = logging.getLogger(__name__)
 
 _NO_PROGRESS_SEC = 60.0
-"""A group of which a process could claim nothing is left to other workers for so long."""
+"""How long a group is left to other workers after a process could claim none of its trials."""
 
 Command = Callable[[Suspects, int], Sequence[str]]
 

@@ -21,8 +21,8 @@ from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.fleet.tenure import Tenure
 from seatrial.engine.trials.execute import Executor
 from seatrial.engine.trials.recover import Recovery
-from seatrial.engine.trials.room import Room
 from seatrial.engine.trials.running import Holder, RunningTrials
+from seatrial.engine.trials.trial_slots import TrialSlots
 from seatrial.errors import StaleTry
 from seatrial.ports.store import Heartbeat, Store
 from seatrial.ports.wake_up import WakeUp
@@ -61,7 +61,7 @@ class Upkeep:
     recovery: Recovery
     extra: Sequence[Duty] = ()
     at_end: Mapping[str, Callable[[], Awaitable[object]]] = field(default_factory=dict)
-    """What gives back what it shares with other workers, by name. Runs once, after its last trial."""
+    """Functions that give back what it shares with other workers, by name. They run once, after its last trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class Claiming:
     """Only these suspected trials. The worker leaves when there are no more."""
     obstacle: Callable[[], str] = lambda: ""
     """Says why the worker must not claim trials now; an empty string means that it may."""
-    room: Room | None = None
+    slots: TrialSlots | None = None
     """How many trials fit, and which the worker can run. By default its capacity counts."""
 
 
@@ -120,11 +120,11 @@ class Worker:
         self._suspects = suspects
         self._group = claiming.group
         self._tenure = tenure
-        self._room = claiming.room or Room(about.capacity)
+        self._slots = claiming.slots or TrialSlots(about.capacity)
         self._paused = ""
         self._slot_free = asyncio.Event()
         self._running = RunningTrials(
-            store, clock, Holder(about.worker, pace.lease), executor, wake_up, self._room, self._slot_free.set
+            store, clock, Holder(about.worker, pace.lease), executor, wake_up, self._slots, self._slot_free.set
         )
         self._leaving = asyncio.Event()
         self._drained_by = float("inf")
@@ -154,7 +154,7 @@ class Worker:
 
     def can_use_only(self, sandboxes: Sequence[str]) -> None:
         """The worker claims only trials for these sandboxes, from now on."""
-        self._room.abilities = self._room.abilities.model_copy(update={"sandboxes": tuple(sandboxes)})
+        self._slots.abilities = self._slots.abilities.model_copy(update={"sandboxes": tuple(sandboxes)})
         self._slot_free.set()
 
     def drain(self) -> None:
@@ -188,13 +188,13 @@ class Worker:
                 for task in tasks:
                     task.cancel()
         await self._give_back_shares()
-        self._room.close()
+        self._slots.close()
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
         if self._tenure is not None:
             await self._duties.once("protection", self._tenure.release)
 
     async def _give_back_shares(self) -> None:
-        """Others need not wait for the end of its leases."""
+        """So that other workers need not wait until its leases end."""
         for name, step in self._upkeep.at_end.items():
             await self._duties.once(name, step)
 
@@ -249,7 +249,7 @@ class Worker:
         return claimed
 
     async def _claim_of(self, group: str | None) -> list[Trial]:
-        async with self._room.offering() as offer:
+        async with self._slots.offering() as offer:
             if offer is None:
                 return []
             worker, lease, seal = self._about.worker, self._pace.lease, self._about.seal or None
@@ -258,14 +258,14 @@ class Worker:
                 worker, lease, self._free, now, job, seal=seal, group=group, offer=offer
             )
             for trial in claimed:
-                self._room.enter(trial)
+                self._slots.enter(trial)
         return [trial for trial in claimed if await self._can_run(trial)]
 
     async def _can_run(self, trial: Trial) -> bool:
         """Gives back a trial whose agent is not installed here. The store then offers no more of them."""
-        if self._room.knows_agent_of(trial):
+        if self._slots.knows_agent_of(trial):
             return True
-        self._room.leave(trial.id)
+        self._slots.leave(trial.id)
         with contextlib.suppress(StaleTry):
             await self._store.trials.give_back(trial.id, trial.try_number, self._clock())
         return False
@@ -376,8 +376,8 @@ class Worker:
             "paused": self._paused,
             "troubles": self._duties.troubles,
             "memory_kills": memory_kills()[1],
-            "abilities": self._room.abilities,
-            "packing": self._room.packing,
+            "abilities": self._slots.abilities,
+            "packing": self._slots.packing,
         }
         return self._about.model_copy(update=told)
 

@@ -1,8 +1,8 @@
-"""Notes of how worker processes ended, written by whoever started them and read by whoever recovers their trials.
+"""Notes of how worker processes ended, written by their supervisor and read by the worker that recovers their trials.
 
-One small file per process, in a folder that only the account of the workers can write. A supervisor has no connection
-to the store, and a recovering process may be another one: files reach both at once. Also reads how often the kernel
-killed for want of memory, because only that tells such a kill from one by an operator.
+One small file per process, in a folder that only the account of the workers can write. Files are used because a
+supervisor has no connection to the store. Also reads how often the kernel killed for want of memory, because only that
+tells such a kill from one by an operator.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class ExitNotes:
         return cls(work_dir.parent / _FOLDER)
 
     def write(self, worker: WorkerName, seen: Exit) -> None:
-        """Whole or not at all. A note that cannot be written is missed by nobody: the death is unknown then."""
+        """Writes a note, whole or not at all. Without one, nobody knows how the worker ended."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_old()

@@ -54,7 +54,7 @@ class WorkerSupervisor:
         self._size = size
         self._first_pause_sec = first_pause_sec
         self._watch = ExitWatch(notes) if notes is not None else None
-        self._keepers: list[asyncio.Task[None]] = []
+        self._running: list[asyncio.Task[None]] = []
         self._processes: dict[int, asyncio.subprocess.Process] = {}
         self._leaving = asyncio.Event()
 
@@ -69,11 +69,11 @@ class WorkerSupervisor:
 
     async def gone(self) -> None:
         """Returns when the last worker has exited, after ``leave``."""
-        await asyncio.gather(*self._keepers)
+        await asyncio.gather(*self._running)
 
     async def __aenter__(self) -> Self:
         for number in range(self._size):
-            self._keepers.append(asyncio.create_task(self._keep(number), name=f"worker-{number}"))
+            self._running.append(asyncio.create_task(self._keep_running(number), name=f"worker-{number}"))
         return self
 
     async def __aexit__(self, *error: object) -> None:
@@ -86,7 +86,7 @@ class WorkerSupervisor:
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(number)
 
-    async def _keep(self, number: int) -> None:
+    async def _keep_running(self, number: int) -> None:
         pause = self._first_pause_sec
         loop = asyncio.get_running_loop()
         while not self._leaving.is_set():
@@ -121,14 +121,14 @@ class WorkerSupervisor:
 async def keep_workers(command: Sequence[str], size: int, notes: ExitNotes) -> None:
     """Keeps workers until a signal: the first one drains, the second requeues running trials, the third ends all."""
     asked, enough = 0, asyncio.Event()
-    async with WorkerSupervisor(command, size, notes=notes) as crew:
+    async with WorkerSupervisor(command, size, notes=notes) as supervisor:
 
         def stop() -> None:
             nonlocal asked
             asked += 1
-            crew.leave() if asked < 3 else enough.set()
+            supervisor.leave() if asked < 3 else enough.set()
 
-        gone, ended = asyncio.create_task(crew.gone()), asyncio.create_task(enough.wait())
+        gone, ended = asyncio.create_task(supervisor.gone()), asyncio.create_task(enough.wait())
         with on_signals(stop):
             await asyncio.wait({gone, ended}, return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()

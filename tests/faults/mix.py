@@ -30,7 +30,7 @@ from tests.faults.checker import Checker
 from tests.faults.trial_worker import FakeWorker, Setup
 from tests.live_processes import submit
 
-_CREW = 3
+_WORKERS = 3
 _TRIALS = 8
 _OTHER_NAMESPACE = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
 
@@ -51,7 +51,7 @@ class Mix:
         self._installation = installation
         self._server = server
         self._broker = broker
-        self._crew: list[FakeWorker] = []
+        self._workers: list[FakeWorker] = []
         self._stopped: list[FakeWorker] = []
         self.jobs: list[Job] = []
         self.done: Counter[str] = Counter()
@@ -69,9 +69,9 @@ class Mix:
 
     async def run(self, seconds: float) -> None:
         try:
-            for _ in range(_CREW):
+            for _ in range(_WORKERS):
                 self._hire()
-            for worker in self._crew:
+            for worker in self._workers:
                 await asyncio.to_thread(worker.until_ready)
             deadline = time.monotonic() + seconds
             order = self._chance.sample(self._faults, len(self._faults))  # each at least once, however long it takes
@@ -84,7 +84,7 @@ class Mix:
                 self._fill_up()
             await Checker(self._installation).ended(*self.jobs)
         finally:
-            for worker in (*self._crew, *self._stopped):
+            for worker in (*self._workers, *self._stopped):
                 worker.end()
 
     async def check(self) -> None:
@@ -92,11 +92,11 @@ class Mix:
 
     def _hire(self, **changes: int) -> None:
         around = self._chance.choice([(), _OTHER_NAMESPACE])
-        self._crew.append(FakeWorker.launch(replace(self._setup, **changes), around))  # type: ignore[arg-type]
+        self._workers.append(FakeWorker.launch(replace(self._setup, **changes), around))  # type: ignore[arg-type]
 
     def _fill_up(self) -> None:
-        self._crew = [worker for worker in self._crew if worker.alive]
-        while len(self._crew) < _CREW:
+        self._workers = [worker for worker in self._workers if worker.alive]
+        while len(self._workers) < _WORKERS:
             self._hire()
 
     async def _submit(self) -> None:
@@ -107,10 +107,10 @@ class Mix:
             self.done["refused submission"] += 1
 
     async def _kill(self) -> None:
-        self._chance.choice(self._crew).end()
+        self._chance.choice(self._workers).end()
 
     async def _freeze(self) -> None:
-        worker = self._chance.choice(self._crew)
+        worker = self._chance.choice(self._workers)
         worker.send(signal.SIGSTOP)
         await asyncio.sleep(self._chance.choice([0.5, 1.5 * self._setup.lease_sec]))
         worker.send(signal.SIGCONT)
@@ -153,13 +153,13 @@ class Mix:
 
     async def _full_disk(self) -> None:
         """A worker that finds no room: it claims nothing, and nobody waits for it."""
-        self._chance.choice(self._crew).end()
+        self._chance.choice(self._workers).end()
         self._hire(disk_low_water_mb=1 << 30)
 
     async def _leave(self) -> None:
-        worker = self._chance.choice(self._crew)
+        worker = self._chance.choice(self._workers)
         worker.send(signal.SIGTERM)
-        self._crew.remove(worker)
+        self._workers.remove(worker)
         self._stopped.append(worker)
 
 

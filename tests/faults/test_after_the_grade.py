@@ -23,7 +23,7 @@ from seatrial.engine.clock import system_clock
 from seatrial.engine.jobs.keys import TrialKeys
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
-from seatrial.engine.trials.found_files import KeepLimits
+from seatrial.engine.trials.found_files import SaveLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.errors import InvalidInput, StoreUnavailable
@@ -116,7 +116,7 @@ class Bench:
             ),
             TryLimits(
                 self.job.spec.trial_limit_sec or 60,
-                files=KeepLimits(files=most_files),
+                files=SaveLimits(files=most_files),
                 blobs_patience_sec=patience_sec,
             ),
             self.folder / "work",

@@ -132,14 +132,14 @@ def test_a_worker_whose_engine_is_restarted(
 ) -> None:
     """Whole trials of a worker: they go on or are tried again on the engine that is back, and none is scored for it."""
     cli.environment.update(configuration.environment, DOCKER_HOST=engine.host, PYTHONPATH=str(ROOT))
-    crew = WorkerSupervisor(cli, tmp_path, configuration)
-    job = crew.submit(2, "Patient", "--sandbox", "docker")
-    crew.hire(1, capacity=2)
-    until(lambda: len(crew.begun) >= 2, "both agents at work", 300)
+    supervisor = WorkerSupervisor(cli, tmp_path, configuration)
+    job = supervisor.submit(2, "Patient", "--sandbox", "docker")
+    supervisor.hire(1, capacity=2)
+    until(lambda: len(supervisor.begun) >= 2, "both agents at work", 300)
     kill_engine(engine)
     start_engine(engine.directory or tmp_path, apart=True)
-    crew.gate.touch()
-    crew.ended(job, 300)
-    assert {tries[-1] for tries in crew.tries(job)} == {PASSED}
-    assert all(outcome != "failed" for tries in crew.tries(job) for outcome, _ in tries)
-    crew.check(job)
+    supervisor.gate.touch()
+    supervisor.ended(job, 300)
+    assert {tries[-1] for tries in supervisor.tries(job)} == {PASSED}
+    assert all(outcome != "failed" for tries in supervisor.tries(job) for outcome, _ in tries)
+    supervisor.check(job)

@@ -15,8 +15,8 @@ from pathlib import Path
 import pytest
 
 from seatrial.adapters.blobs_files import FileBlobs
-from seatrial.engine.trials.found_files import KeepLimits
-from seatrial.engine.trials.save_files import FileKeeper
+from seatrial.engine.trials.found_files import SaveLimits
+from seatrial.engine.trials.save_files import FileSaver
 from seatrial.sandboxes.sandbox import Sandbox
 from tests.workplace_fixture import Make
 
@@ -48,7 +48,7 @@ async def test_small_transfers_beside_many_files(make: Make, small: Path, tmp_pa
 
 async def test_small_transfers_beside_sparse_files_that_are_redacted(make: Make, small: Path, tmp_path: Path) -> None:
     neighbour = await make()
-    keeper = FileKeeper(FileBlobs.in_directory(tmp_path / "blobs"), KeepLimits(bytes=1 << 50))
+    saver = FileSaver(FileBlobs.in_directory(tmp_path / "blobs"), SaveLimits(bytes=1 << 50))
     numbers = itertools.count()
 
     async def keep() -> None:
@@ -58,7 +58,7 @@ async def test_small_transfers_beside_sparse_files_that_are_redacted(make: Make,
             with (root / f"{part}").open("wb") as sink:
                 sink.write(b"data")
                 os.truncate(sink.fileno(), 6 << 30)
-        kept = await keeper.keep(f"trials/{number}/1", root, _SECRETS)
+        kept = await saver.save(f"trials/{number}/1", root, _SECRETS)
         assert len(kept.files) == 3
 
     await _compare(lambda: _visit(neighbour, small, tmp_path), keep)

@@ -77,10 +77,10 @@ async def url(sqlite_files: SqliteFiles, tmp_path: Path) -> str:  # noqa: F811
 
 
 @pytest.fixture
-def crew(url: str) -> Iterator[WorkerSupervisor]:
-    crew = WorkerSupervisor(url)
-    yield crew
-    crew.close()
+def supervisor(url: str) -> Iterator[WorkerSupervisor]:
+    supervisor = WorkerSupervisor(url)
+    yield supervisor
+    supervisor.close()
 
 
 async def finish_the_rest(store: Store) -> None:
@@ -117,11 +117,13 @@ async def check(url: str, path: Path, job: Job, acknowledged: list[tuple[int, in
 
 @pytest.mark.parametrize("moment", ["before", "after"])
 @pytest.mark.parametrize("commit", range(1, 11))
-async def test_killed_at_a_commit(url: str, crew: WorkerSupervisor, tmp_path: Path, moment: str, commit: int) -> None:
+async def test_killed_at_a_commit(
+    url: str, supervisor: WorkerSupervisor, tmp_path: Path, moment: str, commit: int
+) -> None:
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=5)
-    process = crew.start(die_at=(moment, commit))
-    acknowledged = await asyncio.to_thread(crew.acknowledged)
+    process = supervisor.start(die_at=(moment, commit))
+    acknowledged = await asyncio.to_thread(supervisor.acknowledged)
     assert process.exitcode == -signal.SIGKILL
     assert problems_of(tmp_path / "seatrial.db") == []
     async with SqlStore.at(url) as store:
@@ -129,29 +131,29 @@ async def test_killed_at_a_commit(url: str, crew: WorkerSupervisor, tmp_path: Pa
     await check(url, tmp_path / "seatrial.db", job, acknowledged)
 
 
-async def test_without_a_kill_the_worker_ends_by_itself(url: str, crew: WorkerSupervisor, tmp_path: Path) -> None:
+async def test_without_a_kill_the_worker_ends_by_itself(url: str, supervisor: WorkerSupervisor, tmp_path: Path) -> None:
     """The control: the worker has at least as many commits as the kills above go through, and does it all."""
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=5)
-    process = crew.start(die_at=("before", 100))
-    acknowledged = await asyncio.to_thread(crew.acknowledged)
+    process = supervisor.start(die_at=("before", 100))
+    acknowledged = await asyncio.to_thread(supervisor.acknowledged)
     assert process.exitcode == 0 and len(acknowledged) == 5
     await check(url, tmp_path / "seatrial.db", job, acknowledged)
 
 
-async def test_killed_at_any_moment_while_others_go_on(url: str, crew: WorkerSupervisor, tmp_path: Path) -> None:
+async def test_killed_at_any_moment_while_others_go_on(url: str, supervisor: WorkerSupervisor, tmp_path: Path) -> None:
     chance = random.Random(7)
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=600)
     killed = 0
     deadline = time.monotonic() + 60
-    staying = [crew.start(), crew.start()]
+    staying = [supervisor.start(), supervisor.start()]
     while any(process.is_alive() for process in staying) and time.monotonic() < deadline and killed < 12:
-        victim = crew.start()
+        victim = supervisor.start()
         await asyncio.sleep(0.1 + chance.random() * 0.3)
         victim.kill()
         killed += 1
-    acknowledged = await asyncio.to_thread(crew.acknowledged)
+    acknowledged = await asyncio.to_thread(supervisor.acknowledged)
     assert killed > 2
     assert [process.exitcode for process in staying] == [0, 0]
     async with SqlStore.at(url) as store:
@@ -159,13 +161,13 @@ async def test_killed_at_any_moment_while_others_go_on(url: str, crew: WorkerSup
     await check(url, tmp_path / "seatrial.db", job, acknowledged)
 
 
-async def test_many_processes_share_the_work(url: str, crew: WorkerSupervisor, tmp_path: Path) -> None:
+async def test_many_processes_share_the_work(url: str, supervisor: WorkerSupervisor, tmp_path: Path) -> None:
     """No process is ever told that the database is locked, and each trial is done once."""
     async with SqlStore.at(url) as store:
         job = await submit(store, trials=300)
     for _ in range(6):
-        crew.start()
-    acknowledged = await asyncio.to_thread(crew.acknowledged)
-    assert crew.exit_codes() == [0] * 6
+        supervisor.start()
+    acknowledged = await asyncio.to_thread(supervisor.acknowledged)
+    assert supervisor.exit_codes() == [0] * 6
     assert sorted(acknowledged) == [(trial_id, 1) for trial_id in range(1, 301)]
     await check(url, tmp_path / "seatrial.db", job, acknowledged)

@@ -14,7 +14,7 @@ from seatrial.ports.store import Store
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LEASE = timedelta(minutes=1)
-STORIES = {
+OUTCOMES = {
     # One letter for each attempt: passed, failed, sandbox error, agent error, cancelled, or R: an LLM error that was
     # retried and then passed.
     "alpha": {"a": "PPP", "b": "PFR", "c": "FFF", "d": "PSC"},
@@ -50,7 +50,7 @@ async def record(store: Store) -> Job:
 
 
 async def _first_try(store: Store, trial: Trial) -> str:
-    letter = STORIES[trial.agent][trial.task.name][trial.attempt - 1]
+    letter = OUTCOMES[trial.agent][trial.task.name][trial.attempt - 1]
     await store.trials.finish(trial.id, trial.try_number, _result(trial, letter), NOON)
     return letter
 

@@ -14,7 +14,7 @@ from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.gateway.gate import Gate
 from seatrial.gateway.routes import Routes, route_to
-from seatrial.gateway.spending import BudgetPurse
+from seatrial.gateway.spending import TrialCallBudget
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.settings import Settings
 from seatrial.wiring import open_installation
@@ -32,7 +32,7 @@ async def _spend(home: Path, job_id: int, url: str, at_once: int) -> None:
         assert found is not None
         routes = Routes([replace(found, price=_PRICE)])
         with TrialBudget(budgets, 1, 1, job_id, budget) as opened:
-            async with gate.open_for(calls, None, routes, BudgetPurse(opened)) as door:
+            async with gate.open_for(calls, None, routes, TrialCallBudget(opened)) as door:
                 await asyncio.gather(*(_call_on(int(door.url.rpartition(":")[2])) for _ in range(at_once)))
 
 

@@ -41,7 +41,7 @@ class Installed:
 
 def dressed(layers: AgentLayers, sandbox: Sandbox, agent: Installed, facts: str = "options") -> Layered:
     layered = Layered(layers, agent, sandbox, facts, "own-agent")
-    sandbox.dress = layered.dress
+    sandbox.add_layer = layered.add_layer
     return layered
 
 
@@ -66,7 +66,7 @@ async def test_an_installation_is_done_once_and_seen_by_all(workplace: Workplace
         for number, (agent, sandbox) in enumerate(zip(agents, sandboxes, strict=True))
     ]
     for each, sandbox in zip(layered, sandboxes, strict=True):
-        sandbox.dress = each.dress
+        sandbox.add_layer = each.add_layer
     try:
         await asyncio.gather(*(sandbox.start(force_build=False) for sandbox in sandboxes))
         for agent, sandbox in zip(agents, sandboxes, strict=True):
@@ -92,7 +92,7 @@ async def test_an_installation_is_done_once_and_seen_by_all(workplace: Workplace
             await sandbox.stop(delete=True)
     again = workplace.sandbox()
     later = Layered(AgentLayers(kits), Installed(told, script), again, facts, "own-agent")
-    again.dress = later.dress
+    again.add_layer = later.add_layer
     try:
         await again.start(force_build=False)
         assert len(told) == 1

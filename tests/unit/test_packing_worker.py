@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from seatrial.adapters.account_files import FileAccount
+from seatrial.adapters.machine_usage_files import FileMachineUsage
 from seatrial.domain.fleet.needs import Abilities, Needs
 from seatrial.domain.fleet.packing import Packing, Size
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
@@ -16,7 +16,7 @@ from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.engine.clock import system_clock
-from seatrial.engine.trials.room import Room
+from seatrial.engine.trials.trial_slots import TrialSlots
 from seatrial.ports.runner import Order
 from seatrial.ports.store import TrialFilter
 from seatrial.system.machine import MemoryBrake
@@ -73,8 +73,8 @@ async def working(ground: Bench, runner: ScriptedRunner, *claimings: Claiming) -
 
 def packed(folder: Path, **more: object) -> Claiming:
     knows = more.pop("knows", lambda agent: True)
-    room = Room.packed(ROOM, Abilities(), FileAccount(folder / "room", "w"), knows)  # type: ignore[arg-type]
-    return Claiming(room=room, **more)  # type: ignore[arg-type]
+    slots = TrialSlots.packed(ROOM, Abilities(), FileMachineUsage(folder / "room", "w"), knows)  # type: ignore[arg-type]
+    return Claiming(slots=slots, **more)  # type: ignore[arg-type]
 
 
 async def ended(ground: Bench) -> int:
@@ -162,9 +162,9 @@ async def test_a_trial_whose_agent_is_not_installed_goes_to_another_worker(tmp_p
         crowd, stranger = Crowd(), packed(tmp_path, knows=lambda agent: False)
         crowd.out.set()
         async with working(ground, ScriptedRunner(crowd), stranger):
-            room = stranger.room
-            assert room is not None
-            await eventually(lambda: room.abilities.lacks == ("my.agents:Clever",), "the worker knows what it lacks")
+            slots = stranger.slots
+            assert slots is not None
+            await eventually(lambda: slots.abilities.lacks == ("my.agents:Clever",), "the worker knows what it lacks")
             await ground.store.workers.several_beats()
             [row] = await ground.store.workers.all()
             assert row.abilities.lacks == ("my.agents:Clever",)

@@ -50,7 +50,7 @@ def test_the_longest_known_value_goes_first_and_the_oldest_is_forgotten() -> Non
     redactor = Redactor(remembered=2)
     redactor.learn(["secret", "secret-longer"])
     assert redactor.text("secret-longer secret") == f"{BLOT} {BLOT}"
-    redactor.keep(["of the house"])
+    redactor.add_permanent(["of the house"])
     redactor.learn(["another"])
     assert redactor.text("secret another of the house") == f"secret {BLOT} {BLOT}"
     redactor.learn(f"flood-{number}" for number in range(100))

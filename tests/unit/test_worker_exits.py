@@ -52,9 +52,9 @@ def test_old_notes_are_removed(tmp_path: Path) -> None:
 async def test_a_supervisor_notes_how_its_worker_ended(tmp_path: Path, how: signal.Signals, status: int) -> None:
     notes = ExitNotes.beside(tmp_path / "work")
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
-    async with WorkerSupervisor(command, 1, first_pause_sec=0.01, notes=notes) as crew:
-        await eventually(lambda: bool(crew.pids), "a worker")
-        worker = worker_of(crew.pids[0])
+    async with WorkerSupervisor(command, 1, first_pause_sec=0.01, notes=notes) as supervisor:
+        await eventually(lambda: bool(supervisor.pids), "a worker")
+        worker = worker_of(supervisor.pids[0])
         assert worker is not None
         await asyncio.to_thread(os.kill, worker.process.pid, how)
         await eventually(lambda: notes.read(worker) is not None, "its note")

@@ -41,20 +41,23 @@ def lines(diary: Path, word: str) -> list[str]:
 
 async def test_a_killed_worker_is_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
+    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as supervisor:
         await eventually(lambda: len(lines(diary, "born")) == 2, "two workers")
-        before = set(crew.pids)
-        os.kill(crew.pids[0], signal.SIGKILL)
+        before = set(supervisor.pids)
+        os.kill(supervisor.pids[0], signal.SIGKILL)
         await eventually(lambda: len(lines(diary, "born")) == 3, "another worker")
-        assert len(set(crew.pids) - before) == 1
-        assert len(set(crew.pids) & before) == 1
-    assert all(start_time(int(line.split()[1])) is None for line in lines(diary, "born")), "gone with the crew"
+        assert len(set(supervisor.pids) - before) == 1
+        assert len(set(supervisor.pids) & before) == 1
+    assert all(start_time(int(line.split()[1])) is None for line in lines(diary, "born")), "gone with the supervisor"
 
 
 async def test_one_that_left_by_itself_is_not_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with WorkerSupervisor(command(diary, "leaves"), 2, first_pause_sec=0.01) as crew, asyncio.timeout(LIMIT_SEC):
-        await crew.gone()
+    async with (
+        WorkerSupervisor(command(diary, "leaves"), 2, first_pause_sec=0.01) as supervisor,
+        asyncio.timeout(LIMIT_SEC),
+    ):
+        await supervisor.gone()
         assert len(lines(diary, "born")) == 2
 
 
@@ -70,21 +73,21 @@ async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(
 
 async def test_told_to_leave_they_leave_and_are_not_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as crew:
+    async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as supervisor:
         await eventually(lambda: len(lines(diary, "born")) == 2, "two workers")
-        crew.leave()
-        await asyncio.wait_for(crew.gone(), LIMIT_SEC)
+        supervisor.leave()
+        await asyncio.wait_for(supervisor.gone(), LIMIT_SEC)
     assert (len(lines(diary, "born")), len(lines(diary, "told"))) == (2, 2)
 
 
 async def test_one_that_does_not_leave_is_told_again_and_ended_at_last(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
-    async with WorkerSupervisor(command(diary, "stubborn"), 1) as crew:
+    async with WorkerSupervisor(command(diary, "stubborn"), 1) as supervisor:
         await eventually(lambda: len(lines(diary, "born")) == 1, "a worker")
         for count in (1, 2):
-            crew.leave()
+            supervisor.leave()
             await eventually(lambda count=count: len(lines(diary, "told")) == count, "it was told")  # type: ignore[misc]
-        [pid] = crew.pids
+        [pid] = supervisor.pids
     assert start_time(pid) is None
 
 

@@ -54,8 +54,9 @@ def unpack(archive: Path, folder: Path, most_bytes: int) -> None:
 
 
 def scramble(source: Path, target: Path, key: bytes) -> None:
-    """Encrypts a file, or decrypts it again. A state may contain keys that the agent was given, and they must not lie
-    open in the blobs. The key is for one file only; whoever keeps it also keeps the file's digest."""
+    """Encrypts a file, or decrypts it again. A state may contain keys that the agent was given, and the blobs must not
+    have them in plain text. The key is for one file only. Changes are not noticed here: store the file's digest with
+    its key."""
     stream = Cipher(algorithms.AES(key), modes.CTR(bytes(16))).encryptor()
     with source.open("rb") as origin, os.fdopen(os.open(target, _CREATE, 0o600), "wb") as goal:
         while piece := origin.read(_PIECE):

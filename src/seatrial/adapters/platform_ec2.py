@@ -1,8 +1,8 @@
 """A worker on an instance of an EC2 Auto Scaling group.
 
 Protection is the instance's own protection from scale-in. Notices come from the instance's metadata: a spot
-interruption, or a termination that the group has begun. After an idle leave the group ends the instance and wants one
-less. Only the worker asks the metadata service; sandboxes cannot reach it.
+interruption, or a termination that the group has begun. When an idle worker leaves, the group ends the instance and is
+made one smaller. Only the worker asks the metadata service; sandboxes cannot reach it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 _TOKEN_SEC = 21600
 _PATIENCE_SEC = 2.0
 _GIVE_BACK_SEC = 20.0
-"""The end of a spot machine's time is for giving trials back."""
+"""The last seconds of a spot machine, in which its trials go back to the queue."""
 _SPOT_SEC = 120.0
 """A notice comes at most this long before the end."""
 
@@ -125,7 +125,7 @@ class Ec2Group:
         return cls(instance, calls, lifecycle_hook)
 
     async def protect(self) -> None:
-        """Asks back, because the group may have chosen this instance a moment before."""
+        """Checks it afterwards, because the group may have chosen this instance a moment before."""
         await self._set(True)
         row = await self._row()
         if row["LifecycleState"] != "InService" or not row["ProtectedFromScaleIn"]:

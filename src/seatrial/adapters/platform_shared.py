@@ -1,4 +1,5 @@
-"""One machine, several worker processes: the machine is protected while any of them is busy, and ends after the last.
+"""One machine, several worker processes: the machine is protected while any of them is busy, and ends when the last has
+left.
 
 Each process holds shared file locks: one while it lives, one while it is busy. The kernel drops the locks of a dead
 process, so no process can keep a machine for ever, and none gives up a protection that another one needs.
@@ -62,7 +63,7 @@ class SharedProtection:
         return self._machine.renew_sec
 
     async def protect(self) -> None:
-        """Takes the share first: a process that releases at this moment either sees it, or is done before."""
+        """Takes the share first, so that a process that releases at this moment sees it, or has finished before."""
         await self._busy.share()
         await self._machine.protect()
 

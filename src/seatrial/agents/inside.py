@@ -20,7 +20,7 @@ NO_KEY = "given-outside"
 """Placeholder key in the sandbox; agents refuse to start without a key."""
 
 _OWN_VARIABLES: Mapping[str, Mapping[str, str]] = {
-    # The gate has the patience; the agent would ask ten times. It wants a key for servers that need none.
+    # The gate retries; the agent itself would try ten times. It wants a key for servers that need none.
     "mini-swe-agent": {"MSWEA_MODEL_RETRY_STOP_AFTER_ATTEMPT": "1", "MSWEA_API_KEY": NO_KEY},
     "openhands-sdk": {"LLM_BASE_URL": "{base}", "LLM_API_KEY": NO_KEY},
     "openhands": {"LLM_BASE_URL": "{base}", "LLM_API_KEY": NO_KEY},
@@ -30,8 +30,8 @@ _OWN_VARIABLES: Mapping[str, Mapping[str, str]] = {
 
 ClockStop = Callable[[], AbstractContextManager[None]]
 OpenDoor = Callable[[Path | None, ClockStop], AbstractAsyncContextManager[Mapping[str, str]]]
-"""Opens a door in a network namespace, this machine's if it is ``None``, for an agent with that clock. Gives the
-variables that tell the agent."""
+"""Opens a door in a network namespace (``None``: this machine's) for an agent with that clock. Gives the variables that
+tell the agent its address."""
 
 
 def own_variables(agent: str, provider: str, door: str) -> dict[str, str]:

@@ -1,10 +1,10 @@
 """Tells an agent what it may still use: time and budget.
 
 The variable ``SEATRIAL_DEADLINE`` has the moment at which the agent will be stopped, as it was known when the agent
-began: ISO 8601 in UTC, such as ``2026-11-16T19:02:00Z``. What an agent waits for others moves the deadline later, never
-earlier. The file that ``SEATRIAL_LIMITS`` names is written anew every few seconds. Both are there for every agent that
-may have a model, whether it runs in the sandbox or on the host; one on the host sees them through its terminal. If the
-job asks for it, the instruction says it as well.
+began: ISO 8601 in UTC, such as ``2026-11-16T19:02:00Z``. Time in which an agent waits for others moves the deadline
+later, never earlier. The file that ``SEATRIAL_LIMITS`` names is written anew every few seconds. Both are there for
+every agent that may have a model, whether it runs in the sandbox or on the host; one on the host sees them through its
+terminal. If the job asks for it, the instruction says it as well.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _own_seconds(clock: OwnTime | None, limit_sec: float | None, since: float) -
 
 @asynccontextmanager
 async def _posted(environment: Any, left: Callable[[], LimitsLeft], refresh_sec: float) -> AsyncIterator[bool]:
-    """Keeps the file in the sandbox true while the block runs. Tells whether it is there: an image may have something
-    else in its place, and no trial ends for that."""
+    """Keeps the file in the sandbox up to date while the block runs. Gives whether it is there: an image may have
+    something else in its place, which must not end a trial."""
     try:
         await _post(environment, left())
     except (OSError, SandboxFault) as fault:
@@ -111,7 +111,7 @@ async def _refresh(environment: Any, left: Callable[[], LimitsLeft], seconds: fl
         await asyncio.sleep(seconds)
         try:
             await _post(environment, left())
-        except Exception as fault:  # the sandbox is being removed; or it is broken, which its next command tells
+        except Exception as fault:  # the sandbox is being removed, or it is broken and its next command reports it
             log.debug("The limits of an agent could not be told: %r", fault)
             return
 

@@ -134,7 +134,7 @@ class RetryingModel(BaseLLM):
                     turn.refused(retry_after(error))
                 wait = self._next_wait(error, kind, failures, failing_since)
                 if limited and retry_after(error) is not None:
-                    wait = 0.0  # the pace waits for as long, in the line, and with everybody else
+                    wait = 0.0  # the next turn waits for it, as all calls to this provider do
             else:
                 if turn is not None:
                     turn.answered()

@@ -21,7 +21,7 @@ from seatrial.engine.readiness import Readiness
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.tasks.served_tasks import ServedTasks
-from seatrial.engine.triage import Author, Desk
+from seatrial.engine.triage import Author, TriageActions
 from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.ports.store import Once
 from seatrial.settings import Settings
@@ -100,9 +100,11 @@ async def _caller(request: Request) -> Caller:
     return caller
 
 
-async def _desk(service: Annotated[Service, Depends(_service)], caller: Annotated[Caller, Depends(_caller)]) -> Desk:
+async def _triage_actions(
+    service: Annotated[Service, Depends(_service)], caller: Annotated[Caller, Depends(_caller)]
+) -> TriageActions:
     there = service.installation
-    return Desk(there.store, there.clock, Author(caller.name, caller.token_id))
+    return TriageActions(there.store, there.clock, Author(caller.name, caller.token_id))
 
 
 async def _given_keys(request: Request) -> dict[str, str]:
@@ -112,7 +114,7 @@ async def _given_keys(request: Request) -> dict[str, str]:
 
 ServiceDep = Annotated[Service, Depends(_service)]
 CallerDep = Annotated[Caller, Depends(_caller)]
-DeskDep = Annotated[Desk, Depends(_desk)]
+TriageActionsDep = Annotated[TriageActions, Depends(_triage_actions)]
 GivenKeys = Annotated[dict[str, str], Depends(_given_keys)]
 """Provider keys of the request, by environment name. The gates have removed them from the URL and the headers."""
 

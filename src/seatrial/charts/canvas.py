@@ -82,7 +82,7 @@ def empty(width: float, why: str) -> Drawing:
 
 
 def wrapped(text: str, room: float, size: float = LETTER) -> list[str]:
-    """Our own sentences on lines of so many pixels."""
+    """Our own sentences, on lines of at most ``room`` pixels."""
     most = max(8, int(room / (size * 0.55)))
     lines = [""]
     for word in text.split():

@@ -71,7 +71,7 @@ def _row(canvas: Canvas, scale: Scale, number: int, each: ConfigurationReport, t
             marks.append(_reason(scale, line.value, y + 4, why))
     if line.value is not None:
         marks.append(Sign(x=scale.at(line.value), y=top + 31, shape=shape_of(number), tone=tone_of(number), size=6))
-    canvas.spot(f"{shown(each.label)}: {_story(each)}", *marks)
+    canvas.spot(f"{shown(each.label)}: {_description(each)}", *marks)
 
 
 def _whisker(scale: Scale, interval: Interval, number: int, y: float, dashed: bool) -> list[Mark]:
@@ -100,7 +100,7 @@ def _told(each: ConfigurationReport) -> str:
     return "not scored" if line.value is None else estimate(line.value, line.low, line.high)
 
 
-def _story(each: ConfigurationReport) -> str:
+def _description(each: ConfigurationReport) -> str:
     line = each.headline
     if line.value is None:
         return f"not scored, coverage {percent(line.coverage)}"

@@ -93,9 +93,9 @@ def _draw(report: JobReport, found: tuple[Rival, ...], width: float, price: Pric
         marks = [Sign(x=x, y=up.at(rival.score), shape=shape_of(number), tone=tone, size=6.5)]
         if line.low is not None and line.high is not None:
             whisker = Line(points=((x, up.at(line.low)), (x, up.at(line.high))), tone=tone, width=1.5)
-            canvas.spot(_story(rival, price), whisker, *marks)
+            canvas.spot(_description(rival, price), whisker, *marks)
         else:
-            canvas.spot(_story(rival, price), *marks)
+            canvas.spot(_description(rival, price), *marks)
     entries = [
         (numbers[r.configuration.label], f"{shown(r.configuration.label)}{' · on the front' if r.on_front else ''}")
         for r in found
@@ -103,7 +103,7 @@ def _draw(report: JobReport, found: tuple[Rival, ...], width: float, price: Pric
     return canvas.drawing(legend(canvas, bottom + 52, entries))
 
 
-def _story(rival: Rival, price: Price) -> str:
+def _description(rival: Rival, price: Price) -> str:
     line = rival.configuration.headline
     front = ", on the Pareto front" if rival.on_front else ""
     score = estimate(line.value, line.low, line.high)

@@ -25,5 +25,5 @@ def shown(text: str, most: int = LONGEST) -> str:
 
 
 def fitted(text: str, room: float, size: float = 12.0) -> str:
-    """``text`` cut to a room of so many pixels."""
+    """``text``, cut to ``room`` pixels."""
     return shown(text, max(2, int(room / (size * _LETTER_WIDTH))))

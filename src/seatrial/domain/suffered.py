@@ -18,7 +18,3 @@ class Suffered(Frozen):
     """Seconds in which the agent waited for answers of the model. Agents that run in the worker report it."""
     pace_wait_sec: float | None = Field(default=None, ge=0)
     """Seconds in which calls waited for their turn, because the provider limits the pace. Part of the model wait."""
-
-    @property
-    def measured(self) -> bool:
-        return self != Suffered()

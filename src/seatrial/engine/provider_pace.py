@@ -1,8 +1,8 @@
 """A worker's side of the pace of calls to providers. ``domain/model_calls/provider_pace.py`` has the rules.
 
-Whoever calls a model takes a turn first and says how the call ended. Without a limit that costs a counter. Under a
-limit, calls wait in order of arrival. The worker exchanges reports for slots every second, for all providers at once,
-and a store that does not answer changes nothing: the last slots stay.
+Each call takes a turn first, and says at its end how it went. Without a limit, turns are only counted. Under a limit,
+calls wait in order of arrival. Every second the worker reports to the store and gets its slots, for all providers at
+once. If the store does not answer, the last slots stay.
 
 It knows neither HTTP nor a model's client: the same turns serve agents in this process and a gateway.
 """
@@ -30,7 +30,7 @@ _IDLE_REPORTS = 30
 
 @dataclass(eq=False)
 class Turn:
-    """One call's place. Say ``answered`` or ``refused``, then ``end``; a call that ended otherwise teaches nothing."""
+    """The turn of one call. Say ``answered`` or ``refused``, then ``end``; another ending does not change the pace."""
 
     waited_sec: float
     _lane: _Lane
@@ -59,7 +59,7 @@ class ProviderPace:
     async def take(self, name: str) -> Turn:
         """Waits until the provider can take one more call. The turn lasts until its ``end``.
 
-        ``name`` is of the provider, the model and the account: whoever shares a limit has the same one."""
+        ``name`` is that of the provider, the model and the account: calls that share a limit have the same one."""
         lane = self._lanes.setdefault(name, _Lane(self._clock))
         return Turn(await lane.enter(), lane)
 
@@ -76,10 +76,10 @@ class ProviderPace:
             grants = await self._store.exchange(self._worker, reports, _LEASE, now) if reports else {}
         except BaseException:
             for name, report in reports.items():
-                self._lanes[name].keep(report)
+                self._lanes[name].take_back(report)
             raise
         for name, grant in grants.items():
-            self._lanes[name].obey(grant)
+            self._lanes[name].apply(grant)
         for name in [name for name, lane in self._lanes.items() if lane.is_idle]:
             del self._lanes[name]
 
@@ -146,8 +146,8 @@ class _Lane:
         self._quiet = 0 if told.demand or told.answered or told.refused else self._quiet + 1
         return told
 
-    def keep(self, report: PaceReport) -> None:
-        """Takes a report back that could not be told."""
+    def take_back(self, report: PaceReport) -> None:
+        """Adds a report that the store did not get to the next one."""
         later = self._report
         first = report if report.refused else later
         self._report = PaceReport(
@@ -158,8 +158,8 @@ class _Lane:
             retry_after_sec=max(report.retry_after_sec, later.retry_after_sec),
         )
 
-    def obey(self, grant: PaceGrant) -> None:
-        if not self._report.refused:  # a refusal since the report is newer than the answer to it
+    def apply(self, grant: PaceGrant) -> None:
+        if not self._report.refused:  # a refusal after the report is newer than the store's answer
             self.slots = grant.slots
             if grant.slots is None:
                 self._state = PaceState()

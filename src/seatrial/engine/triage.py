@@ -37,8 +37,8 @@ class Author:
 
 
 @dataclass(frozen=True)
-class Desk:
-    """What one author does."""
+class TriageActions:
+    """What one author can do with jobs and trials."""
 
     store: Store
     clock: Clock

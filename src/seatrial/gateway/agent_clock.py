@@ -10,13 +10,13 @@ ClockStop = Callable[[], AbstractContextManager[None]]
 
 
 class AgentClock:
-    """Of one trial. The clock stands still while calls are open and *all* of them wait.
+    """The clock of one trial's agent. It stands still while calls are open and *all* of them wait.
 
-    An agent that has another call going on, or works beside it, uses its time."""
+    An agent with another call under way uses its time."""
 
     def __init__(self, stop: ClockStop | None = None) -> None:
         self.stop: ClockStop = stop or nullcontext
-        """Set when the agent begins: the clock is that of its task."""
+        """Set when the agent begins, because its clock is not known before."""
         self._open = 0
         self._waiting = 0
         self._stopped: ExitStack | None = None

@@ -18,8 +18,8 @@ class NotRead(ConnectionError):
 
 
 class AnswerWriter:
-    """``begun`` says whether the agent has seen a part of an answer. Who reads none of it for ``stall_sec`` is cut off:
-    an answer under way holds a turn of everybody's account."""
+    """``begun`` says whether the agent may have seen a part of the answer. An agent that reads nothing for
+    ``stall_sec`` is cut off, because an answer under way takes one of the calls that its provider allows at once."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, stall_sec: float) -> None:
         self._reader = reader

@@ -1,4 +1,4 @@
-"""A file of lines that ends at a limit: what does not fit is not begun, and nothing follows it."""
+"""A file of lines with a largest size: a line that does not fit is not written, and neither is any later one."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _APPEND = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_NOFOLLOW | o
 
 
 class BoundedLines:
-    """The file is made with its first line. Writes are short and go to the page cache, so they run in the loop."""
+    """The file is created with its first line. Writes are short and go to the page cache, so they run in the loop."""
 
     def __init__(self, path: Path, most_bytes: int, first: bytes = b"") -> None:
         self._path = path
@@ -18,7 +18,7 @@ class BoundedLines:
         self._file: int | None = None
 
     def write(self, line: bytes) -> bool:
-        """Whether there was room for it. A full disk is a full file: it must not end a call."""
+        """``False`` if the line did not fit. A full disk counts as a full file, because it must not end a call."""
         if len(line) > self._left:
             self.close()
             return False

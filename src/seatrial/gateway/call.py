@@ -16,12 +16,12 @@ from seatrial.domain.model_calls.model_call import CallUsage, ModelCall
 from seatrial.domain.model_calls.prices import CallCost, cost_of
 from seatrial.errors import ModelFault
 from seatrial.gateway.answer_writer import AnswerWriter, NotRead
-from seatrial.gateway.body_room import Hold
+from seatrial.gateway.body_memory import Hold
+from seatrial.gateway.call_budget import Grant
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.forward import Accepted, Forwarder, OutOfBudget, OutOfPatience, is_stream
 from seatrial.gateway.head import Fields, end_to_end
 from seatrial.gateway.key_removal import key_removal
-from seatrial.gateway.purse import Grant
 from seatrial.gateway.recording import RecordedCall
 from seatrial.gateway.replay import RecordedAnswer
 from seatrial.gateway.routes import Route
@@ -48,12 +48,12 @@ _ASKED = frozenset(
 calls belong together. Others could choose who pays, where a call goes or what an answer tells."""
 _JSON = ("content-type", "application/json")
 _ASKED_BEGINNING = "x-stainless-"
-"""What the clients of OpenAI and Anthropic tell of themselves."""
+"""How the clients of OpenAI and Anthropic describe themselves."""
 
 
 @dataclass
 class OneCall:
-    """``run`` answers it and notes it, whatever happens."""
+    """``run`` answers the call, and always writes its record."""
 
     wire: WireFormat
     request: CallRequest
@@ -80,10 +80,10 @@ class OneCall:
     _cut_off: bool = False
     """The connection to the agent was cut in the middle of the answer."""
     _is_whole: bool = False
-    """All of the answer is there: a stream told its own end. Clients close their connection then."""
+    """The whole answer has arrived: the stream sent its own end. Clients then close their connection."""
     _kept: RecordedCall | None = None
     _told: CallUsage = field(default_factory=CallUsage)
-    """What the journal knows of its usage."""
+    """The usage that is in the journal."""
     _heard: bool = False
 
     def __post_init__(self) -> None:
@@ -94,7 +94,7 @@ class OneCall:
         self.effort = self.calls.effort(self.door, streams=self.request.streams, on_ask=self._asks, grant=self.grant)
 
     async def run(self, forwarder: Forwarder, answer: AnswerWriter, hold: Hold) -> None:
-        """``hold`` is that of the body, which is given back once nobody needs it any more."""
+        """``hold`` is the memory of the body. It is released as soon as the body is not needed any more."""
         try:
             await self._forward(forwarder, answer, hold)
         except OutOfPatience as silence:
@@ -138,10 +138,10 @@ class OneCall:
             yield self.played.accepted(streams=self.request.streams)
             return
         question = self._question()
-        hold.resize(len(question.body))  # the text is gone
+        hold.resize(len(question.body))  # the text was freed, only its bytes are left
         clock = self.calls.clock.waiting
         async with forwarder.answered(question, self.route.account, self.effort, clock) as accepted:
-            question.forget()  # no answer that has come this far is asked for again
+            question.forget()  # the request is not sent again from here on
             yield accepted
 
     @property
@@ -212,7 +212,7 @@ class OneCall:
         except UpstreamFault as fault:
             self._error = f"the answer broke off: {fault.kind}"
             last = b"" if meter is None else meter.broken("The model's service broke off its answer.")
-            self._keep(last)
+            self._record(last)
             await answer.piece(last)
             if last:
                 await answer.end()
@@ -224,7 +224,7 @@ class OneCall:
                 self._answer, self._is_whole = meter.answer, meter.ended
 
     async def _piece(self, piece: bytes, meter: StreamMeter | None, answer: AnswerWriter) -> None:
-        self._keep(piece)
+        self._record(piece)
         passed, begins = piece if meter is None else meter.feed(piece), not self._heard
         self._heard = True
         if meter is not None and (begins or meter.ended):  # some providers tell the size of the prompt at once
@@ -232,16 +232,16 @@ class OneCall:
         if meter is not None and self.grant is not None and not self.grant.allows(meter.output_tokens_so_far):
             self._over_budget = True
             last = meter.cut("The budget is used up.")
-            self._keep(last)
+            self._record(last)
             passed += last
         await answer.piece(passed)
 
-    def _keep(self, piece: bytes) -> None:
+    def _record(self, piece: bytes) -> None:
         if self._kept is not None:
             self._kept.piece(piece)
 
     def _hears(self, told: Answer) -> None:
-        """Writes down what the call used before the agent can have the whole answer: this worker may be killed then."""
+        """Writes the usage down before the agent has the whole answer, because this worker may be killed afterwards."""
         if self._number is not None and self.played is None and told.usage != self._told:
             self._told = told.usage
             self.calls.hears(self._number, told.usage, self._cost(told))
@@ -258,7 +258,7 @@ class OneCall:
             return
         found = self._answer
         cost = self._cost(found)
-        # Nobody here knows which of several models answered: the budget takes the dearest, unless the provider tells.
+        # Several models may have answered: the budget takes the dearest, unless the provider says which it was.
         self._settle(found.usage, found.cost_usd if self.request.other_models else cost.dollars)
         saved, cost = (cost.dollars, CallCost(dollars=0.0)) if self.played is not None else (None, cost)
         tokens = found.tokens
@@ -283,14 +283,14 @@ class OneCall:
             over_budget=self._over_budget,
             error=self._error,
             recorded=None if self._kept is None else self._kept.is_kept,
-            tokens_kept=None if tokens is None else self.calls.keep_tokens(self._number, tokens),
+            tokens_kept=None if tokens is None else self.calls.save_tokens(self._number, tokens),
             replayed=self.played is not None,
             saved_usd=saved,
         )
         self.calls.end(self._number, call)
 
     def _as_recorded(self) -> None:
-        """What the bytes of a recorded answer do not tell."""
+        """Takes from the record what the bytes of its answer do not show."""
         if self.played is None:
             return
         self._error = self.played.error or self._error
@@ -316,5 +316,5 @@ def _passes(name: str) -> bool:
 
 
 def _is_plain(accepted: Accepted) -> bool:
-    """We ask for no compression. A provider that compresses all the same is passed on unread."""
+    """We ask for no compression. If a provider compresses anyway, its answer passes unread."""
     return all(value in ("", "identity") for name, value in accepted.fields if name == "content-encoding")

@@ -10,7 +10,7 @@ from seatrial.domain.result import Usage
 
 
 class CallCounts:
-    """Grows with each call, and keeps none of them."""
+    """Adds up the calls without keeping them."""
 
     def __init__(self) -> None:
         self.sums = CallSums()

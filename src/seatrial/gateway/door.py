@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 _LINGER_SEC = 2.0
 _BUFFERED = 64 * 1024
-"""A connection is not read on while twice as much waits: more than most requests have with their bodies."""
+"""Reading from a connection pauses while twice as many bytes wait. Most requests are shorter than that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class DoorLimits:
     body_sec: float = 120.0
     """From the head to the end of a body."""
     stall_sec: float = 60.0
-    """Without reading any of an answer that waits to be read."""
+    """How long an agent may leave its answer unread."""
     total_sec: float = 7200.0
 
 
@@ -51,7 +51,7 @@ Serve = Callable[[RequestHead, asyncio.StreamReader, AnswerWriter], Awaitable[No
 
 
 class Door:
-    """Open while its block runs. ``refused`` counts requests that were none."""
+    """Open while its block runs. ``refused`` counts requests and connections that were refused."""
 
     def __init__(self, namespace: Path | None, serve: Serve, limits: DoorLimits | None = None) -> None:
         """``namespace`` is the sandbox's; ``None`` listens on this machine."""
@@ -81,11 +81,11 @@ class Door:
         return f"http://127.0.0.1:{self._port}"
 
     def _connects(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Begins at once, not in the loop's next turn: what the other trials do in each turn is waited for."""
+        """Begins at once. In the loop's next turn it would have to wait for what other trials do."""
         asyncio.Task(self._connected(reader, writer), loop=asyncio.get_running_loop(), eager_start=True)
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._open >= 2 * self._limits.connections:  # an answer takes its time
+        if self._open >= 2 * self._limits.connections:  # even a refusal would take time
             self.refused += 1
             writer.transport.abort()
             return

@@ -1,4 +1,4 @@
-"""What one call took: tries, waits and moments. The forwarder notes it, the trial's record tells it."""
+"""What one call took: its tries, waits and times. The forwarder fills it in, and the trial's record shows it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from dataclasses import dataclass, field
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.engine.provider_pace import Turn
 from seatrial.errors import ModelFault
-from seatrial.gateway.purse import Grant
+from seatrial.gateway.call_budget import Grant
 
 Clock = Callable[[], float]
 
 
 @dataclass(eq=False)
 class Effort:
-    """Of one call. ``health`` is the trial's, and is updated with it."""
+    """The effort of one call. Also updates ``health``, which is the trial's."""
 
     door: Hashable
     """Which door it came through."""
@@ -38,9 +38,9 @@ class Effort:
     """The last request was sent, and has not failed."""
     failures: int = 0
     lost: int = 0
-    """Those of the failures of which nobody knows what the provider counts for them."""
+    """Failures for which the provider may still count an answer."""
     waited_sec: float = 0.0
-    """Because the provider limits the pace."""
+    """Seconds in which it waited because the provider limits the pace."""
     first_sec: float | None = None
     """From the last request to the first byte of its answer."""
     _asked: float | None = None
@@ -67,7 +67,7 @@ class Effort:
             self.first_sec = round(self.clock() - self._asked, 4)
 
     def fails(self, kind: str, *, lost: bool = False) -> None:
-        """``lost``: nobody knows what the provider counts for it."""
+        """``lost``: the provider may still count an answer for it."""
         self.failures += 1
         self.is_open = False
         self.lost += lost
@@ -87,7 +87,7 @@ class Effort:
         self._failing_since = None
 
     def gives_up(self, kind: str) -> None:
-        """The agent will not get an answer, and may end for it."""
+        """The agent gets no answer, and may end because of that."""
         words = f"failed {self.failures} times within {self.failing_for():.0f} s"
         self.health.given_up = ModelFault(f"The model's service {words}: {kind}")
 

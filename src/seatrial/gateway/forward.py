@@ -1,8 +1,8 @@
 """Gets an answer for a call: takes a turn, asks the provider, and waits out rate limits and outages.
 
-An answer that waiting may improve is not passed on while the trial's patience lasts: 429 and overloads with what
-``Retry-After`` asks for, 5xx and broken connections with a growing wait. After that the agent gets the provider's last
-answer as it is. An answer that has begun to pass is never asked for again.
+While the trial's patience lasts, the agent does not see failures that may pass. After a 429 or an overload the next try
+waits for ``Retry-After``, after a 5xx or a broken connection for a growing time. In the end the agent gets the
+provider's last answer as it is. Once a part of an answer was passed on, the call is not tried again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from seatrial.engine.model_patience import RetryLimits, seconds_asked
 from seatrial.engine.provider_pace import ProviderPace, Turn
 from seatrial.gateway.agent_clock import ClockStop
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyMemory
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.head import Fields
 from seatrial.gateway.upstream import Question, Reply, Upstream, UpstreamFault
@@ -57,7 +57,7 @@ class OutOfBudget(Exception):
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """Why an answer is not good enough yet."""
+    """Why a try failed."""
 
     kind: str
     asked_for: float | None = None
@@ -67,7 +67,7 @@ class _Failure:
     unknown: bool = False
     """Our own request may be the reason, so few tries are made."""
     lost: bool = False
-    """The provider has the request, and may count an answer that did not come."""
+    """The provider has the request, and may count an answer that did not arrive."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Forwarder:
     """One per gate; ``answered`` runs for many calls at once."""
 
     upstream: Upstream
-    room: BodyRoom
+    memory: BodyMemory
     patience: RetryLimits
     pace: ProviderPace | None = None
     chance: random.Random = field(default_factory=random.Random)
@@ -125,21 +125,21 @@ class Forwarder:
         return accepted, _failure_of(reply, accepted, effort.streams)
 
     async def _read(self, reply: Reply, effort: Effort, one_try: AsyncExitStack) -> Accepted:
-        """Holds errors and plain answers, so that one that breaks off is asked for again. A stream passes as it
-        comes, once its first piece is there."""
+        """Reads errors and plain answers to their end, so that one that breaks off can be tried again. A stream passes
+        from its first piece on."""
         pieces = reply.pieces()
         one_try.push_async_callback(pieces.aclose)
         streamed, fails = is_stream(effort.streams, reply.status, reply.fields), reply.status >= 400
-        room, held = one_try.enter_context(self.room.empty(effort.door)), bytearray()
+        memory, held = one_try.enter_context(self.memory.empty(effort.door)), bytearray()
         async for piece in pieces:
             effort.hears()
             held += piece
-            if fails and (len(held) > _LONGEST_ERROR or not room.grow(len(piece))):
+            if fails and (len(held) > _LONGEST_ERROR or not memory.grow(len(piece))):
                 cut = bytes(held[:_LONGEST_ERROR])  # errors never pass in pieces: the key is taken out of them
                 return Accepted(reply.status, reply.reason, reply.fields, cut, is_cut=True)
             if fails:
                 continue
-            if streamed or len(held) > _LONGEST_HELD or not room.grow(len(piece)):
+            if streamed or len(held) > _LONGEST_HELD or not memory.grow(len(piece)):
                 return Accepted(reply.status, reply.reason, reply.fields, bytes(held), pieces)
         return Accepted(reply.status, reply.reason, reply.fields, bytes(held))
 
@@ -164,12 +164,12 @@ class Forwarder:
         if failure.lost and not effort.may_ask_again():
             raise OutOfBudget(failure.kind)
         if turn is not None and failure.limited and asked_for is not None:
-            return 0.0  # the pace waits for as long, in the line, and with everybody else
+            return 0.0  # the next turn waits for it, as all calls to this provider do
         return wait
 
 
 def is_stream(asked: bool, status: int, fields: Fields) -> bool:
-    """Whether an answer is a stream of events. Some servers give a plain answer to who asked for one, and say so."""
+    """Whether an answer is a stream of events. Some servers send a plain answer where a stream was asked for."""
     kind = next((value for name, value in fields if name == "content-type"), "")
     return asked and status == 200 and kind.partition(";")[0].strip().lower() != "application/json"
 
@@ -190,6 +190,6 @@ def _failure_of(reply: Reply, accepted: Accepted, streams: bool) -> _Failure | N
 
 
 def _is_json(body: bytes) -> bool:
-    """By its ends: the whole is read once, by its format."""
+    """Looks at both ends only: the format reads the whole later."""
     text = body.strip()
     return text[:1] in (b"{", b"[") and text[-1:] in (b"}", b"]")

@@ -1,8 +1,8 @@
 """The gate of a worker: every model call of its trials goes through it, and no sandbox has a key.
 
-``async with gate.open_for(calls, namespace, routes, purse) as door``: while the block runs, the trial reaches its
-models at ``door.url``. What passes are the calls of ``wire``'s formats for the models of the routes; the rest is
-refused in the shape of the provider's own errors. See ``docs/decisions/one-gate.md``.
+``async with gate.open_for(calls, namespace, routes, call_budget) as door``: while the block runs, the trial reaches its
+models at ``door.url``. Calls pass if they have one of ``wire``'s formats and ask a model of the routes. Everything else
+is refused with an error in the provider's own format. See ``docs/decisions/one-gate.md``.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from typing import Any, Self
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.gateway.answer_writer import AnswerWriter
-from seatrial.gateway.body_room import BodyRoom, Hold, most_of_text
+from seatrial.gateway.body_memory import BodyMemory, Hold, most_of_text
 from seatrial.gateway.call import OneCall
+from seatrial.gateway.call_budget import CallBudget, NotGranted
 from seatrial.gateway.door import Door, DoorLimits
 from seatrial.gateway.forward import Forwarder
 from seatrial.gateway.head import RequestHead, Target, plain_target
-from seatrial.gateway.purse import NotGranted, Purse
 from seatrial.gateway.replay import RecordedAnswer
 from seatrial.gateway.routes import Route, Routes
 from seatrial.gateway.trial_calls import TrialCalls
@@ -45,7 +45,7 @@ from seatrial.plain_http import BadRequest
 
 _READ_AFTER = 65536
 _IN_LOOP = 256 * 1024
-"""Longer bodies are read in a thread. A thread costs shorter ones more time than it saves for others."""
+"""Longer bodies are read in a thread. For shorter ones a thread costs more time than it saves."""
 
 
 class Gate:
@@ -58,12 +58,12 @@ class Gate:
         *,
         limits: DoorLimits | None = None,
         upstream: Upstream | None = None,
-        room: BodyRoom | None = None,
+        memory: BodyMemory | None = None,
     ) -> None:
         self._limits = limits or DoorLimits()
         self._upstream = upstream or Upstream()
-        self._room = room or BodyRoom()
-        self._forwarder = Forwarder(self._upstream, self._room, patience or RetryLimits(), pace)
+        self._memory = memory or BodyMemory()
+        self._forwarder = Forwarder(self._upstream, self._memory, patience or RetryLimits(), pace)
 
     async def __aenter__(self) -> Self:
         await self._upstream.__aenter__()
@@ -74,17 +74,17 @@ class Gate:
 
     @asynccontextmanager
     async def open_for(
-        self, calls: TrialCalls, namespace: Path | None, routes: Routes, purse: Purse | None = None
+        self, calls: TrialCalls, namespace: Path | None, routes: Routes, call_budget: CallBudget | None = None
     ) -> AsyncIterator[Door]:
         """``namespace`` is that of the sandbox; ``None`` for an agent that runs in this process."""
-        desk = _Desk(self._forwarder, self._room, self._limits, calls, routes, purse)
-        door = Door(namespace, desk.serve, self._limits)
-        self._room.enter(desk)
+        handler = _RequestHandler(self._forwarder, self._memory, self._limits, calls, routes, call_budget)
+        door = Door(namespace, handler.serve, self._limits)
+        self._memory.enter(handler)
         try:
             async with door:
                 yield door
         finally:
-            self._room.leave(desk)
+            self._memory.leave(handler)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +98,31 @@ class _Asked:
     digest: str
 
 
-class _Desk:
+class _RequestHandler:
     """Reads the requests of one door and decides which of them are calls."""
 
     def __init__(
         self,
         forwarder: Forwarder,
-        room: BodyRoom,
+        memory: BodyMemory,
         limits: DoorLimits,
         calls: TrialCalls,
         routes: Routes,
-        purse: Purse | None,
+        call_budget: CallBudget | None,
     ) -> None:
         self._forwarder = forwarder
-        self._room = room
+        self._memory = memory
         self._limits = limits
         self._calls = calls
         self._routes = routes
-        self._purse = purse
+        self._call_budget = call_budget
         self._reads = asyncio.Lock()
 
     async def serve(self, head: RequestHead, reader: asyncio.StreamReader, answer: AnswerWriter) -> None:
         target = plain_target(head.method, head.target)
         names = frozenset(name for name, _ in head.fields)
         lists = head.method == "GET"
-        if lists and "upgrade" in names:  # codex tries this first; after another status, it tries for many seconds
+        if lists and "upgrade" in names:  # codex tries this first; after another status it tries again for many seconds
             raise BadRequest(426, "WebSockets are not open here.")
         wire = models_format(target.path, names) if lists else format_of(head.method, target.path)
         if wire is None:
@@ -156,18 +156,18 @@ class _Desk:
     async def _asked(
         self, wire: WireFormat, head: RequestHead, target: Target, reader: asyncio.StreamReader, answer: AnswerWriter
     ) -> tuple[Hold, _Asked]:
-        """Takes the room first, so that many large bodies wait outside of the memory. ``BadCall`` if it is not one
-        object."""
+        """Reads the body. Reserves its memory first, so that many large bodies wait outside. ``BadCall`` if the body is
+        not one JSON object."""
         if any(name == "content-encoding" and value != "identity" for name, value in head.fields):
             raise BadRequest(415, "Bodies are not compressed here.")
-        hold = await self._room.hold(self, head.length)
+        hold = await self._memory.hold(self, head.length)
         try:
             if head.expects_continue:
                 answer.go_on()
             async with asyncio.timeout(self._limits.body_sec):
                 body = await reader.readexactly(head.length)
-            if not hold.resize(most_of_text(body)):  # all who wait for more while they hold some would wait for ever
-                raise BadRequest(503, "There is no room for so large a body now.")
+            if not hold.resize(most_of_text(body)):  # waiting bodies could block each other for ever
+                raise BadRequest(503, "There is no memory for a body of this size now.")
             asked = await self._read_in_turn(wire, target, body)
             hold.resize(sys.getsizeof(asked.read.text))
             return hold, asked
@@ -207,10 +207,10 @@ class _Desk:
             return None
         read.lighten()
         grant = None
-        if self._purse is not None and request.counts and played is None:
+        if self._call_budget is not None and request.counts and played is None:
             others = [other for model in request.other_models if (other := self._routes.of(model)) is not None]
             with self._calls.clock.waiting():  # the calls of other trials may hold what is left
-                grant = await self._purse.reserve(request, route, *others)
+                grant = await self._call_budget.reserve(request, route, *others)
         if isinstance(grant, NotGranted):
             status = await self._not_granted(wire, target.path, digest, read, grant, answer)
             self._calls.refuse(route, wire.name, status, grant)
@@ -256,7 +256,7 @@ class _Desk:
         return status
 
     def _check_reach(self, request: CallRequest, body: JsonObject) -> None:
-        """A provider must not be the way out of a sandbox, or into it, that its network policy closes."""
+        """If the sandbox has no internet, the provider must not reach the internet for it."""
         if self._routes.online:
             return
         if request.provider_tools:
@@ -270,7 +270,7 @@ class _Desk:
             route = self._routes.of(model)
             if route is None:
                 known = ", ".join(self._routes.models)
-                raise _UnknownModel(f"The model {model[:200]!r} is none of this trial, which may use {known}.")
+                raise _UnknownModel(f"The model {model[:200]!r} is not one of this trial's: it may use {known}.")
         assert route is not None
         return route
 
@@ -288,7 +288,7 @@ async def _refuse(wire: WireFormat, kind: RefusalKind, message: str, answer: Ans
 async def _unless_gone(reader: asyncio.StreamReader, work: Coroutine[Any, Any, None]) -> None:
     """Ends the work if the agent closes its connection. A killed agent must not go on spending."""
     loop = asyncio.get_running_loop()
-    # Both begin at once: a call is sent before the loop turns to those of other trials.
+    # Both begin at once, so that the call is sent before the loop turns to other trials.
     working = asyncio.Task(work, loop=loop, eager_start=True)
     gone = asyncio.Task(_gone(reader), loop=loop, eager_start=True)
     try:
@@ -302,7 +302,8 @@ async def _unless_gone(reader: asyncio.StreamReader, work: Coroutine[Any, Any, N
 
 
 async def _gone(reader: asyncio.StreamReader) -> None:
-    """Returns when the connection is closed. What follows a request goes nowhere; whoever sends much of it waits."""
+    """Returns when the connection is closed. Bytes after the request are dropped, and beyond a limit they are not
+    read."""
     left = _READ_AFTER
     with suppress(ConnectionError):
         while left > 0:

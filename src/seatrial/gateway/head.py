@@ -99,8 +99,8 @@ def end_to_end(fields: Fields, dropped: Iterable[str] = ()) -> Fields:
 
 
 def written(line: str, fields: Iterable[tuple[str, str]]) -> bytes:
-    """Raises nothing, whatever a provider sent: its bytes are written as they came. Only what would end a line, or is
-    no text at all, is replaced."""
+    """Never raises. A provider's bytes are written as they came, except that line ends and bytes that are no text are
+    replaced."""
     lines = [line, *(f"{name}: {value}" for name, value in fields)]
     text = "\r\n".join(_UNWRITABLE.sub("?", each) for each in lines) + "\r\n\r\n"
     return text.encode("utf-8", "surrogateescape")

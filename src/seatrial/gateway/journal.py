@@ -21,7 +21,7 @@ from seatrial.domain.model_calls.prices import CallCost
 BEGUN = "calls-begun.jsonl"
 _LONGEST_LINE = 64 * 1024
 _MOST_BYTES = 64 * 1024 * 1024
-"""A trial with more calls than this holds keeps counting them and writes no more lines."""
+"""Beyond this size, calls are still counted, but no more lines are written."""
 _APPEND = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -66,7 +66,8 @@ class Journal:
 
 
 def read_calls(folder: Path) -> list[ModelCall]:
-    """The calls of a trial, those that a killed worker left open included: they were sent, and cost what is unknown."""
+    """The calls of a trial, including those that a killed worker left open: they were sent, and their cost is
+    unknown."""
     ended, calls = set[str](), list[ModelCall]()
     for line in _lines(folder / CALLS_FILE):
         ended.add(str(line.pop("call", None)))
@@ -75,7 +76,7 @@ def read_calls(folder: Path) -> list[ModelCall]:
 
 
 def _lost_calls(folder: Path, ended: Collection[str]) -> list[ModelCall]:
-    """Those that were begun and did not end, in their order, with what their provider had told."""
+    """The calls that began and did not end, in order, with the usage that the provider had reported."""
     first, tries, told = dict[str, dict[str, object]](), Counter[str](), dict[str, dict[str, object]]()
     for line in _lines(folder / BEGUN):
         number = str(line.pop("call", None))

@@ -16,7 +16,7 @@ from seatrial.gateway.head import Fields
 
 
 class KeyRemoval:
-    """Of the headers that a route adds to its calls."""
+    """Removes the key that is in the headers of a route."""
 
     def __init__(self, values: tuple[str, ...]) -> None:
         self._redaction = Redaction(spelling for value in values for spelling in _spellings(value))
@@ -25,11 +25,11 @@ class KeyRemoval:
         return self._redaction.clean(text.encode("utf-8", "surrogateescape")).decode("utf-8", "surrogateescape")
 
     def from_fields(self, fields: Fields) -> Fields:
-        """A header whose name has it is left out."""
+        """Leaves out headers with the key in their name."""
         return tuple((name, self.from_text(value)) for name, value in fields if self.from_text(name) == name)
 
     def from_body(self, body: bytes, *, is_cut: bool) -> bytes:
-        """``is_cut``: the body went on. Then it may end within a key."""
+        """``is_cut``: the body is not complete, so it may end within a key."""
         return self._redaction.clean(body[: self._redaction.safe_end(body)] if is_cut else body)
 
 

@@ -2,7 +2,7 @@
 
 A call is several lines, which lines of other calls may separate: the request, the head of its answer, the pieces of the
 answer as they came, and the end. Nothing waits in memory for the end of a call, and a killed worker loses the last line
-at most. An answer without an end was not heard to its end.
+at most. An answer without an end was not received completely.
 
 The file is bounded. Once a line does not fit, no further call is recorded, so a record holds the first calls of a trial
 without gaps. ``calls.jsonl`` says which calls it has.
@@ -32,7 +32,7 @@ _KEPT_FIELDS = frozenset(
         *("request-id", "x-request-id", "anthropic-request-id", "openai-model", "openai-processing-ms"),
     }
 )
-"""Headers of an answer that clients read. Limits, cookies and dates belong to the moment."""
+"""Headers of an answer that clients read. Rate limits, cookies and dates are left out: they hold only once."""
 
 
 class Recording:
@@ -51,7 +51,7 @@ class Recording:
         return RecordedCall(self, self._calls, {"path": path, "digest": digest, "request": asked})
 
     def write(self, line: dict[str, Any]) -> bool:
-        """Whether there was room for it."""
+        """``False`` if the line did not fit."""
         text = json.dumps(line, separators=(",", ":"), ensure_ascii=False)
         return self._lines.write(text.encode() + b"\n")
 
@@ -73,7 +73,7 @@ class RecordedCall:
         self._write({"status": status, "headers": [field for field in fields if field[0] in _KEPT_FIELDS]})
 
     def piece(self, data: bytes) -> None:
-        """A secret may lie across two pieces, so what may begin one waits for the next."""
+        """A secret may be split over two pieces, so the possible beginning of one waits for the next piece."""
         self._pending += data
         safe = self._recording.redaction.safe_end(self._pending)
         self._piece(self._pending[:safe])
@@ -84,7 +84,7 @@ class RecordedCall:
         self.piece(body)
 
     def abandon(self) -> None:
-        """The agent did not hear the answer to its end, so there is nothing to repeat."""
+        """The agent did not get the whole answer, so a replay cannot repeat it."""
         self.is_kept = False
 
     def end(self, error: str | None, *, over_budget: bool, broken: bool, given_up: bool) -> None:

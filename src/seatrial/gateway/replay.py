@@ -1,9 +1,9 @@
 """Answers the calls of a trial from the full record of another one.
 
 A request is found by its path and its digest, which leaves out volatile parts. Equal requests get their answers in the
-order of the record. A request that is not there is a miss: either the provider is asked, or the agent gets an error
-that shows the first difference to the nearest recorded request, and so does every later call: what an agent does after
-an answer of ours is not what the recorded one did.
+order of the record. A request that is not there is a miss. Then either the provider is asked, or the agent gets an
+error that shows the first difference to the nearest recorded request. After such an error every later call gets one,
+too, because the agent no longer does what the recorded one did.
 
 The record's file is on this machine, and stays open while the trial runs. Bodies are read when they are needed.
 """
@@ -39,7 +39,7 @@ from seatrial.gateway.wire import (
 )
 
 _MOST_COMPARED = 20
-"""Recorded requests among which the nearest is searched. They are the next ones, so a nearer one is unlikely."""
+"""How many recorded requests are compared to find the nearest: the next ones, so a nearer one is unlikely."""
 _LONGEST_MISS = 1_000
 
 
@@ -61,7 +61,7 @@ class RecordedAnswer:
     """The model's service had failed for too long."""
 
     def accepted(self, *, streams: bool) -> Accepted:
-        """The same as the provider's."""
+        """The answer as if the provider had sent it."""
         pieces = self._pieces()
         if not is_stream(streams, self.status, self.fields):
             return Accepted(self.status, "", self.fields, b"".join(pieces), self._rest(()) if self.broken else None)
@@ -74,7 +74,7 @@ class RecordedAnswer:
     async def _rest(self, pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
         for piece in pieces:
             yield piece
-            await asyncio.sleep(0)  # many streams at once go on together, as they would
+            await asyncio.sleep(0)  # lets the streams of other calls go on
         if self.broken:
             raise UpstreamFault("as in the record")
 
@@ -89,7 +89,7 @@ class _Entry:
     """Where its request is in the file."""
     answer: RecordedAnswer
     is_whole: bool = False
-    """Whether its answer was heard to its end."""
+    """Whether its whole answer was recorded."""
     is_used: bool = False
 
 
@@ -180,7 +180,7 @@ def _request(file: int, place: tuple[int, int]) -> bytes:
 
 
 def _read(file: int) -> dict[int, _Entry]:
-    """The calls of a record by their number. Whoever could write to the blobs could have written anything."""
+    """The calls of a record by their number. The record is not trusted: others may be able to write to the blobs."""
     entries: dict[int, _Entry] = {}
     rules: object = None
     place = 0

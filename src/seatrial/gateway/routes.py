@@ -28,7 +28,7 @@ _FIREWORKS = "accounts/fireworks/models/"
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The way of one model's calls."""
+    """Where the calls of one model go."""
 
     litellm_name: str
     provider: str
@@ -39,7 +39,7 @@ class Route:
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     """Headers of every call, with the key. They never reach a sandbox."""
     price: NamedPrice | None = None
-    """``None``: nobody knows what it costs, unless the provider says so."""
+    """``None``: not known, unless the provider reports what a call costs."""
 
     @property
     def account(self) -> str:

@@ -1,8 +1,8 @@
 """Reserves each call's price from the trial's budget before it is made, and settles it afterwards.
 
-What a call will cost is not known beforehand. Agents ask for 64,000 tokens and use 800; reserving the worst would pin a
-budget at nothing spent. So the length of this trial's recent answers is expected, and the budget says how much more the
-call may cost. Near the cap, the answer's length is clamped to that, and a stream that gets there is cut.
+What a call will cost is not known beforehand. Agents ask for 64,000 tokens and use 800; reserving the worst case would
+block a budget before it is spent. So the length of this trial's recent answers is expected, and the budget says how
+much more the call may cost. Near the cap, the answer's length is clamped to that, and a stream that gets there is cut.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from seatrial.domain.model_calls.budget import NOTHING, Amount
 from seatrial.domain.model_calls.model_call import CallUsage
 from seatrial.engine.budgets.trial_budget import PATIENCE_SEC, Refused, Reservation, TrialBudget
-from seatrial.gateway.purse import NotGranted
+from seatrial.gateway.call_budget import NotGranted
 from seatrial.gateway.routes import Route
 from seatrial.gateway.wire import CallRequest
 
@@ -43,8 +43,8 @@ class _Tariff:
 
     @property
     def longest_output(self) -> int:
-        """Of all answers together. Without a limit of the request, that of the model holds. It is not sent: models
-        refuse a limit that is above their own, and lists of models have mistakes."""
+        """Of all answers together. If the request has no limit, the model's own holds. That one is not sent: models
+        refuse a limit above their own, and lists of models have mistakes."""
         if self.request.most_output_tokens is not None:
             return min(self.request.most_output_tokens, _LONGEST_ANSWER)
         listed = [route.price.price.longest_output if route.price is not None else None for route in self.routes]
@@ -86,8 +86,8 @@ class _Tariff:
         return least
 
 
-class BudgetPurse:
-    """Implements ``Purse`` over the budget of one try. ``in_dollars``: a cap of it is."""
+class TrialCallBudget:
+    """Implements ``CallBudget`` with the budget of one try. ``in_dollars``: at least one of its caps is."""
 
     def __init__(self, budget: TrialBudget, *, in_dollars: bool = False, patience_sec: float = PATIENCE_SEC) -> None:
         self._budget = budget
@@ -175,7 +175,7 @@ class BudgetGrant:
         try:
             used = _amount(usage, self._tariff.dollars(usage) if cost_usd is None else cost_usd)
             self._reservation.settle(self._lost + used)
-        except ValueError:  # a figure that no call can cost: the provider told nothing
+        except ValueError:  # no call can cost that, so the figure does not count
             self.settle_unknown()
 
     def settle_unknown(self) -> None:

@@ -1,31 +1,35 @@
 """All model calls of one try: their record, their sums, and how the model's service behaved.
 
-The runner makes one for each try and reads it at the end. It outlives doors: an agent of several steps has one for each
-step.
+The runner makes one for each try and reads it at the end. It outlives doors: a trial of several steps has one door for
+each step.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Hashable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
 from seatrial.domain.model_calls.model_call import CallSums, CallUsage, ModelCall
 from seatrial.domain.model_calls.prices import CallCost
-from seatrial.domain.model_calls.replay import Replayed
+from seatrial.domain.model_calls.replay import TOKENS_FILE, Replayed
 from seatrial.domain.result import Usage
 from seatrial.engine.model_patience import ModelHealth
 from seatrial.errors import ModelFault
 from seatrial.gateway.agent_clock import AgentClock, ClockStop
+from seatrial.gateway.bounded_lines import BoundedLines
+from seatrial.gateway.call_budget import Grant, NotGranted
 from seatrial.gateway.counts import CallCounts
 from seatrial.gateway.effort import Effort
 from seatrial.gateway.journal import Journal
-from seatrial.gateway.purse import Grant, NotGranted
 from seatrial.gateway.recording import RecordedCall, Recording
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route
-from seatrial.gateway.token_record import TokenRecord
 from seatrial.gateway.wire import AnswerTokens
+
+MOST_TOKEN_BYTES = 256 * 1024 * 1024
+"""Token ids and logprobs of one try. Each call may tell the ids of its whole prompt."""
 
 
 class TrialCalls:
@@ -48,7 +52,7 @@ class TrialCalls:
         self._stops_clock = stops_clock
         self._journal = Journal(folder)
         self._recording = Recording(folder, secrets) if full else None
-        self._tokens = TokenRecord(folder)
+        self._tokens = BoundedLines(folder / TOKENS_FILE, MOST_TOKEN_BYTES)
         self._since: float | None = None
 
     def effort(
@@ -77,7 +81,7 @@ class TrialCalls:
         self._journal.end(number, call)
 
     def begins(self, stop: ClockStop) -> None:
-        """The agent begins: this stops the clock of its time limit. By the operator's setting nothing does."""
+        """The agent begins; ``stop`` stops the clock of its time limit, unless the operator's setting forbids it."""
         if self._stops_clock:
             self.clock.stop = stop
 
@@ -120,8 +124,11 @@ class TrialCalls:
         """Where the bodies of a call are kept; ``None`` if they are not."""
         return None if self._recording is None else self._recording.call(path, digest, request)
 
-    def keep_tokens(self, number: int, tokens: AnswerTokens) -> bool:
-        return self._tokens.keep(number, tokens)
+    def save_tokens(self, number: int, tokens: AnswerTokens) -> bool:
+        """Writes a line for the call; ``False`` if not all of its tokens are in it. Only the first calls fit into the
+        file."""
+        line = json.dumps({"call": number, **tokens.told()}, separators=(",", ":")).encode() + b"\n"
+        return tokens.is_whole and self._tokens.write(line)
 
     def close(self) -> None:
         self._journal.close()

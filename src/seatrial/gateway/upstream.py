@@ -1,7 +1,7 @@
 """Calls providers over HTTP, with connections that are kept open between calls.
 
-It follows no redirect, keeps no cookie and reads no credentials of this machine. Bodies pass in pieces, as fast as they
-are taken. It knows nothing about formats, budgets and patience.
+It follows no redirect, keeps no cookie and reads no credentials of this machine. Bodies pass in pieces, as fast as the
+agent reads them. It knows nothing about formats, budgets and patience.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Question:
     body: bytes = field(repr=False)
 
     def forget(self) -> None:
-        """Frees the body, once it is not sent again."""
+        """Frees the body, which is not sent again."""
         self.body = b""
 
 
@@ -84,7 +84,7 @@ class Upstream:
         self._limits = limits or UpstreamLimits()
         self._proxies = getproxies() if proxies is None else proxies
         self._proxy_of: dict[tuple[str, str], str | None] = {}
-        """By scheme and host. Whether a host is excepted is read from the whole environment, once for each host."""
+        """By scheme and host. ``proxy_bypass`` reads the whole environment, so it is asked once for each host."""
 
     async def __aenter__(self) -> Self:
         limits = self._limits
@@ -105,7 +105,7 @@ class Upstream:
     async def ask(self, question: Question) -> AsyncIterator[Reply]:
         """Sends the request and waits for the head of the answer. Raises ``UpstreamFault``.
 
-        Whoever leaves the block before the end of the body closes the connection."""
+        Leaving the block before the end of the body closes the connection."""
         answer = await self._answer(question)
         try:
             yield Reply(answer)

@@ -38,10 +38,10 @@ class Order:
     """The record whose answers the model calls get, on this machine. The runner opens it before the sandbox starts."""
     ends_at: datetime | None = None
     """When the whole try has to be over; the caller ends it then."""
-    keep: Path | None = None
+    save_state_to: Path | None = None
     """Where the runner leaves what the agent did before it is graded. The folder does not exist yet, and appears whole
     or not at all. ``None``: nothing is kept."""
-    kept: Path | None = None
+    earlier_state: Path | None = None
     """Such a folder of an earlier try, whose worker was lost while it graded. The agent does not run again."""
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class FinalDisk:
-    """What ``Sandbox.keep_state`` copied, and from which image that sandbox had started."""
+    """What ``Sandbox.save_state`` copied, and from which image that sandbox had started."""
 
     copy: Path
     image_digest: str | None
 
 
 @dataclass(frozen=True, slots=True)
-class KeptLayer:
+class SavedLayer:
     """What was written to a sandbox since its start."""
 
     name: str

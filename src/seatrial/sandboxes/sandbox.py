@@ -33,7 +33,7 @@ from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.transfer import Transfer, TransferLimits
 from seatrial.sandboxes.host.view import Files, SandboxView
 from seatrial.sandboxes.images.image import Image, ImageProvider, LogSink
-from seatrial.sandboxes.kept_state import FinalDisk, KeptLayer
+from seatrial.sandboxes.kept_state import FinalDisk, SavedLayer
 from seatrial.sandboxes.network.network import Network
 from seatrial.sandboxes.options import Owner, SandboxOptions
 from seatrial.sandboxes.output import Ended
@@ -53,7 +53,7 @@ _REWARDS = ("reward.json", "reward.txt")
 
 SandboxPhase = Literal["build", "start"]
 PhaseListener = Callable[[SandboxPhase], Awaitable[None]]
-Dress = Callable[[Image], Awaitable[Image]]
+AddLayer = Callable[[Image], Awaitable[Image]]
 """Gives the image that a sandbox starts from, for the one that its task names."""
 
 
@@ -78,12 +78,12 @@ class Sandbox(BaseEnvironment):
         """Set by the runner; called when the build and the start begin."""
         self.on_build_output: LogSink | None = None
         """Set by the runner; gets the output of an image build."""
-        self.dress: Dress | None = None
+        self.add_layer: AddLayer | None = None
         """Set by the runner: adds the layer of an agent that was installed before."""
         self._made_with = {"options": options, "owner": owner, "images": images, **kwargs}
         self.grading = False
         self.final_state: FinalDisk | None = None
-        """Set by the runner before the start: what another sandbox of this trial kept with ``keep_state``."""
+        """Set by the runner before the start: what another sandbox of this trial kept with ``save_state``."""
         self.transfer_limits = TransferLimits(
             files=self.options.max_kept_files,
             bytes=self.options.max_kept_mb << 20,
@@ -219,7 +219,7 @@ class Sandbox(BaseEnvironment):
             raise SandboxFault("The sandbox has not been started.")
         return self._image
 
-    async def keep_state(self, target: Path) -> str:
+    async def save_state(self, target: Path) -> str:
         """Copies what the agent left, so that another sandbox can begin with it (``final_state``). Returns why that is
         not possible, such as processes that grading may need; empty if it was done."""
         return f"the sandbox {self.type()} cannot keep it"
@@ -251,11 +251,11 @@ class Sandbox(BaseEnvironment):
         )
 
     @property
-    def keeps_layers(self) -> bool:
-        """Whether ``keep_layer`` works."""
+    def can_save_layers(self) -> bool:
+        """Whether ``save_layer`` works."""
         return False
 
-    async def keep_layer(self, target: Path, below: Image) -> KeptLayer:
+    async def save_layer(self, target: Path, below: Image) -> SavedLayer:
         """Keeps what was written to this sandbox since its start as a layer over the image ``below``, and ends its
         commands. ``SandboxFault`` if that is not possible."""
         raise SandboxFault(f"The sandbox {self.type()} cannot keep a layer.")
@@ -391,8 +391,8 @@ class Sandbox(BaseEnvironment):
         if self.final_state is not None and self.final_state.image_digest != image.digest:
             raise SandboxFault("The final state belongs to another build of the task's image, so it cannot be graded.")
         self._held.enter_context(images.hold(image))
-        if self.dress is not None and self.final_state is None:
-            self._image = image = await self.dress(image)
+        if self.add_layer is not None and self.final_state is None:
+            self._image = image = await self.add_layer(image)
         await self._enter("start")
         await self._start(image)
         if self.final_state is not None:

@@ -6,7 +6,7 @@ import datetime as dt
 from typing import Literal, Self
 
 from seatrial.domain.model_calls.budget import Amount, Cap, Spending
-from seatrial.engine.budgets.standing import Standing
+from seatrial.engine.budgets.cap_usage import CapUsage
 from seatrial.shapes.answers import Shape
 
 
@@ -45,8 +45,8 @@ class CapState(Shape):
     spending: Spent
 
     @classmethod
-    def of_standing(cls, standing: Standing) -> Self:
-        return cls(of=standing.scope.kind, cap=standing.cap, spending=Spent.of(standing.spending))
+    def of_usage(cls, usage: CapUsage) -> Self:
+        return cls(of=usage.scope.kind, cap=usage.cap, spending=Spent.of(usage.spending))
 
 
 class DayBudget(Shape):

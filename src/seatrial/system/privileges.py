@@ -158,12 +158,6 @@ def findings(account: str) -> list[str]:
     return lines
 
 
-def status_of(pid: int | str = "self") -> dict[str, str]:
-    """The kernel's status fields of a process."""
-    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-    return {name: value.strip() for name, _, value in (line.partition(":") for line in lines)}
-
-
 def _libc() -> ctypes.CDLL:
     return ctypes.CDLL(None, use_errno=True)
 

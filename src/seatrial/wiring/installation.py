@@ -21,7 +21,7 @@ from seatrial.adapters.tasks_terminalbench1 import TerminalBench1Tasks
 from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.agents.catalogue import agent_names, keys_for, needs_model, takes_model
 from seatrial.engine.blobs_owner import claim_place
-from seatrial.engine.budgets.standing import Standings
+from seatrial.engine.budgets.cap_usage import CapUsages
 from seatrial.engine.clock import Clock, StoreClock
 from seatrial.engine.jobs.admission import OUR_SANDBOXES, Admission, Ceilings
 from seatrial.engine.jobs.budget_rules import BudgetRules
@@ -37,7 +37,7 @@ from seatrial.ports.store import Store
 from seatrial.ports.tasks import TaskReader
 from seatrial.ports.wake_up import WakeUp
 from seatrial.settings import Settings
-from seatrial.sizing import largest_room, room_here
+from seatrial.sizing import largest_packing, packing_here
 from seatrial.system.processes import WorkerName, is_dead
 
 log = logging.getLogger(__name__)
@@ -61,9 +61,9 @@ class Installation:
     seal: Seal
 
     @property
-    def standings(self) -> Standings:
+    def cap_usages(self) -> CapUsages:
         """What was spent of the caps on models."""
-        return Standings(self.store.budgets, self.settings.day_cap)
+        return CapUsages(self.store.budgets, self.settings.day_cap)
 
 
 @asynccontextmanager
@@ -188,8 +188,8 @@ def _places(settings: Settings, store: Store, clock: Clock, admission: Admission
         clock,
         timedelta(seconds=settings.lease_sec),
         is_dead,
-        largest_room(settings),
-        room_here(settings) if hires and not settings.concurrency else None,
+        largest_packing(settings),
+        packing_here(settings) if hires and not settings.concurrency else None,
         takes_any=hires and settings.concurrency > 0,
     )
 

@@ -20,7 +20,7 @@ from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.clock import StoreClock
 from seatrial.engine.duties import Duties, Duty
 from seatrial.engine.fleet.publish import Publisher
-from seatrial.engine.fleet.signals import FleetSignals, Yardstick
+from seatrial.engine.fleet.signals import FleetSignals, MachineUnit
 from seatrial.engine.jobs import settle
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.engine.trials.autopsy import Autopsy, Witnesses
@@ -176,8 +176,8 @@ def fleet_signals(installation: Installation) -> FleetSignals:
     machine = None
     if settings.machine_memory_mb and settings.machine_cpus:
         machine = MachineSize(memory_mb=settings.machine_memory_mb, cpus=settings.machine_cpus)
-    yardstick = Yardstick(machine=machine, default=default, overcommit=overcommit_of(settings))
-    return FleetSignals(store, clock, yardstick, live_workers)
+    unit = MachineUnit(machine=machine, default=default, overcommit=overcommit_of(settings))
+    return FleetSignals(store, clock, unit, live_workers)
 
 
 async def clean_leftovers(installation: Installation) -> int:

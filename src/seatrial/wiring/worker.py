@@ -13,7 +13,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 from seatrial.adapters import final_state_archive
-from seatrial.adapters.account_files import FileAccount
+from seatrial.adapters.machine_usage_files import FileMachineUsage
 from seatrial.adapters.model_prices import ModelPrices
 from seatrial.domain.agents.catalogue import agent_names
 from seatrial.domain.fleet.needs import Abilities
@@ -26,15 +26,15 @@ from seatrial.engine.jobs.budget_rules import BudgetRules
 from seatrial.engine.live.watch import LiveLog
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
-from seatrial.engine.trials.found_files import KeepLimits
+from seatrial.engine.trials.found_files import SaveLimits
 from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog
-from seatrial.engine.trials.room import Room
+from seatrial.engine.trials.trial_slots import TrialSlots
 from seatrial.installed import is_installed
 from seatrial.ports.runner import Runner
 from seatrial.ports.store import Heartbeat
 from seatrial.settings import Settings, package_environment
-from seatrial.sizing import room_here
+from seatrial.sizing import packing_here
 from seatrial.suspect_process import SuspectProcess
 from seatrial.system.disk import Disk
 from seatrial.system.machine import Hardware, MemoryBrake
@@ -130,7 +130,7 @@ def assemble_worker(
     calls to models, and ``close`` closes what it opened for them. ``machine`` is given to workers that a platform may
     end, or that leave when they are idle."""
     settings, place = installation.settings, place or Place()
-    room, brake = _room(settings, capacity, job_id), _memory_brake(settings)
+    slots, brake = _slots(settings, capacity, job_id), _memory_brake(settings)
     upkeep = upkeep_of(installation, clean, pace, budgets, close)
     return Worker(
         installation.store,
@@ -145,14 +145,14 @@ def assemble_worker(
             settings.drain_seconds or None,
         ),
         upkeep,
-        Claiming(job_id, place.group, lambda: _shortage(settings) or brake(), room),
+        Claiming(job_id, place.group, lambda: _shortage(settings) or brake(), slots),
         _suspect_process(settings, place),
         tenure=tenure_of(installation, machine) if machine is not None else None,
     )
 
 
 def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat:
-    packing = room_here(installation.settings)
+    packing = packing_here(installation.settings)
     supervisor = worker_of(place.supervisor) if place.supervisor is not None else None
     cgroup, kills = memory_kills()
     return Heartbeat(
@@ -172,14 +172,14 @@ def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat
     )
 
 
-def _room(settings: Settings, capacity: int, job_id: int | None) -> Room:
+def _slots(settings: Settings, capacity: int, job_id: int | None) -> TrialSlots:
     """The worker of one job tries everything: whoever started it here wants to see what is missing."""
     abilities = _abilities(settings) if job_id is None else Abilities()
     knows = is_installed if job_id is None else _everything
     if capacity:
-        return Room(capacity, abilities, knows=knows)
-    account = FileAccount(settings.room_dir / (boot_id() or socket.gethostname()), WorkerName.mine().folder)
-    return Room.packed(room_here(settings), abilities, account, knows)
+        return TrialSlots(capacity, abilities, knows=knows)
+    usage = FileMachineUsage(settings.room_dir / (boot_id() or socket.gethostname()), WorkerName.mine().folder)
+    return TrialSlots.packed(packing_here(settings), abilities, usage, knows)
 
 
 def _everything(import_path: str) -> bool:
@@ -220,7 +220,7 @@ def _executor(installation: Installation, runner: Runner, duties: Duties) -> Exe
         TryLimits(
             settings.trial_limit_sec,
             ceilings_of(settings),
-            KeepLimits(settings.max_kept_files, settings.max_kept_mb << 20, settings.max_kept_depth),
+            SaveLimits(settings.max_kept_files, settings.max_kept_mb << 20, settings.max_kept_depth),
             settings.blobs_patience_sec,
         ),
         settings.work_dir / WorkerName.mine().folder,
@@ -257,7 +257,7 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
     from seatrial.adapters.runner_harbor.equip import ModelAccess
     from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
     from seatrial.adapters.runner_harbor.runner import HarborRunner
-    from seatrial.adapters.runner_harbor.spending import Spending, purse_of
+    from seatrial.adapters.runner_harbor.spending import Spending, call_budget_of
     from seatrial.agents.kits.fitting import AgentKits
     from seatrial.agents.kits.shelf import KitShelf
     from seatrial.sandboxes.options import SandboxOptions
@@ -272,7 +272,7 @@ def _harbor_runner(installation: Installation, budgets: Budgets, pace: ProviderP
         providers,
         pace,
         settings.pace_stops_clock,
-        Spending(rules, prices.of, lambda order: purse_of(order, budgets, rules)),
+        Spending(rules, prices.of, lambda order: call_budget_of(order, budgets, rules)),
     )
     trials = LibraryTrials(settings.tasks_dir)
     collect_less_often()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from seatrial.gateway import gate
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyMemory
 from seatrial.gateway.wire import JsonObject
 from tests.gate_doors import CHAT as BODY
 from tests.gate_doors import open_door, provider, request, route, status
@@ -18,41 +18,41 @@ from tests.waiting import eventually
 
 
 async def test_large_bodies_of_one_sandbox_wait_and_do_not_fill_the_memory(tmp_path: Path) -> None:
-    """Ten bodies that are sent slowly hold no more than the room; a small call through another door passes."""
-    room, large = BodyRoom(3_000_000), json.dumps({**BODY, "pad": "x" * 1_000_000}).encode()
+    """Ten bodies that are sent slowly hold no more than the limit; a small call through another door passes."""
+    memory, large = BodyMemory(3_000_000), json.dumps({**BODY, "pad": "x" * 1_000_000}).encode()
     (tmp_path / "other").mkdir()
     async with (
         provider(waits=True) as slow,
         provider() as model,
-        open_door(tmp_path, route(slow.url), room=room) as greedy,
-        open_door(tmp_path / "other", route(model.url), room=room) as modest,
+        open_door(tmp_path, route(slow.url), memory=memory) as greedy,
+        open_door(tmp_path / "other", route(model.url), memory=memory) as modest,
     ):
         sending = [asyncio.create_task(greedy.send(request(body=large))) for _ in range(10)]
         while len(slow.heard) < 2:
             await asyncio.sleep(0.01)
         assert status(await modest.send(request())) == 200
-        assert room.held <= 3_000_000
+        assert memory.held <= 3_000_000
         slow.waits.set()
         assert [status(await each) for each in sending] == [200] * 10
-    assert room.held == 0
+    assert memory.held == 0
 
 
 async def test_one_wide_character_counts_for_the_whole_text(tmp_path: Path) -> None:
     """It makes the text in memory four times as large as the bytes that were sent."""
     (tmp_path / "other").mkdir()
-    room, sent = BodyRoom(1_000_000), json.dumps({**BODY, "pad": "x" * 200_000 + "\U0001f600"}, ensure_ascii=False)
+    memory, sent = BodyMemory(1_000_000), json.dumps({**BODY, "pad": "x" * 200_000 + "\U0001f600"}, ensure_ascii=False)
     async with (
         provider(waits=True) as model,
-        open_door(tmp_path, route(model.url), room=room) as door,
-        open_door(tmp_path / "other", route(model.url), room=room) as other,
+        open_door(tmp_path, route(model.url), memory=memory) as door,
+        open_door(tmp_path / "other", route(model.url), memory=memory) as other,
     ):
         first = asyncio.create_task(other.send(request(body=json.dumps({**BODY, "pad": "x" * 250_000}).encode())))
         await eventually(lambda: model.heard, "another body is held")
-        assert status(await door.send(request(body=sent.encode()))) == 503 and room.held < 300_000
+        assert status(await door.send(request(body=sent.encode()))) == 503 and memory.held < 300_000
         model.waits.set()
         assert status(await first) == 200
         assert status(await door.send(request(body=sent.encode()))) == 200
-    assert room.held == 0
+    assert memory.held == 0
 
 
 async def test_large_bodies_are_read_one_at_a_time_beside_the_loop(

@@ -19,8 +19,8 @@ import asyncio, os, resource, sys
 from pathlib import Path
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.domain.result import StoredFile
-from seatrial.engine.trials.found_files import KeepLimits
-from seatrial.engine.trials.save_files import FileKeeper
+from seatrial.engine.trials.found_files import SaveLimits
+from seatrial.engine.trials.save_files import FileSaver
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.testing.memory_store import MemoryStore
 from tests.unit.engine.live.test_tail import Try
@@ -37,8 +37,8 @@ async def main(place, size):
     for last in (False, False, True):
         a_try.told(last)
     blobs = FileBlobs.in_directory(place / "blobs")
-    keeper = FileKeeper(blobs, KeepLimits(bytes=1 << 40))
-    kept = await keeper.keep("trials/1/1", place / "try", ["sk-canary-0123456789"])
+    saver = FileSaver(blobs, SaveLimits(bytes=1 << 40))
+    kept = await saver.save("trials/1/1", place / "try", ["sk-canary-0123456789"])
     files = KeptFiles(trial_id=1, try_number=1, files=kept.files)
     longest = total = 0
     async for piece in TryFiles(MemoryStore(), blobs).stream(files, files.find("agent/agent.log"), 0, 8 << 20):

@@ -14,8 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.system.privileges import _CAPABILITIES, _NUMBERS, NOT_FOR_WORKERS, status_of
+from seatrial.system.privileges import _CAPABILITIES, _NUMBERS, NOT_FOR_WORKERS
 from tests.command_line import CommandLine
+from tests.host_processes import status_of
 from tests.running_service import RunningService, service_up
 from tests.waiting import until
 

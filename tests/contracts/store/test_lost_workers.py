@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from seatrial.domain.fleet.isolation import OUTSIDE_LOSSES_ALLOWED
 from seatrial.domain.fleet.worker_death import Death
-from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
+from seatrial.domain.trial import OUTSIDE_LOSSES_ALLOWED, Cause, Outcome, Trial, TrialState
 from seatrial.ports.store import Heartbeat, Loss, Store
 from tests.contracts.store.samples import MINUTE, NOON, all_trials, faulty, passed, submit
 

@@ -14,8 +14,8 @@ from seatrial.api_account import _obstacle
 from seatrial.sandboxes.selection import engine_listens
 from seatrial.settings import Settings
 from seatrial.system.file_owner import NOBODYS_ID, Account, act_as
-from seatrial.system.privileges import status_of
 from tests.command_line import CommandLine
+from tests.host_processes import status_of
 from tests.running_service import RunningService, service_up
 from tests.task_files import write_task
 from tests.waiting import until

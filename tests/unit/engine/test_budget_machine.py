@@ -278,7 +278,7 @@ class BudgetMachine(RuleBasedStateMachine):
                 found = self.run(budget.reserve(Amount(tokens=left), patience_sec=3.0))
                 assert isinstance(found, Reservation) and found.most == Amount(tokens=left)
                 found.release()
-        assert heir.pot(JOB, BUDGET.job.limits, 0).promised == NOTHING
+        assert heir.open_slice(JOB, BUDGET.job.limits, 0).promised == NOTHING
 
     def hire_heir(self) -> Budgets:
         heir = Budgets(self.store, "heir", self.clock, LEASE, elapsed=self.loop.time)
@@ -286,7 +286,7 @@ class BudgetMachine(RuleBasedStateMachine):
             found = self.run(budget.reserve(Amount(tokens=1), patience_sec=0.3))
             if isinstance(found, Reservation):
                 found.release()
-        heir.pot(JOB, BUDGET.job.limits, 1000)
+        heir.open_slice(JOB, BUDGET.job.limits, 1000)
         return heir
 
 

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from seatrial.gateway.body_room import BodyRoom
+from seatrial.gateway.body_memory import BodyMemory
 from seatrial.gateway.forward import is_stream
 from seatrial.gateway.key_removal import KeyRemoval
 from tests.gate_doors import CHAT, HASTY, KEY, answer, open_door, provider, request, route, status
@@ -59,11 +59,11 @@ def test_a_key_is_found_in_its_usual_spellings(spelled: Callable[[str], str]) ->
     assert removal.from_text("nothing of it") == "nothing of it"
 
 
-@pytest.mark.parametrize("room", [BodyRoom(), BodyRoom(1)], ids=["long", "no room"])
-async def test_a_long_error_is_cut_and_not_within_a_key(tmp_path: Path, room: BodyRoom) -> None:
+@pytest.mark.parametrize("memory", [BodyMemory(), BodyMemory(1)], ids=["long", "no room"])
+async def test_a_long_error_is_cut_and_not_within_a_key(tmp_path: Path, memory: BodyMemory) -> None:
     """Wherever the cut is: a part of a key is a part of a secret."""
     body = (KEY * (300_000 // len(KEY))).encode()
-    async with provider(answer(400, body)) as model, open_door(tmp_path, route(model.url), room=room) as door:
+    async with provider(answer(400, body)) as model, open_door(tmp_path, route(model.url), memory=memory) as door:
         told = await door.send(request())
     content = told.partition(b"\r\n\r\n")[2]
     assert status(told) == 400 and content.replace(b"[REDACTED]", b"") == b""

@@ -8,9 +8,10 @@ import signal
 import subprocess
 import sys
 from datetime import UTC, datetime
+from functools import reduce
 from pathlib import Path
 
-from seatrial.domain.model_calls.model_call import CALLS_FILE, CallUsage, CostBy, ModelCall, sum_calls
+from seatrial.domain.model_calls.model_call import CALLS_FILE, CallSums, CallUsage, CostBy, ModelCall
 from seatrial.domain.model_calls.prices import CallCost
 from seatrial.gateway.journal import BEGUN, Journal, read_calls
 
@@ -69,7 +70,7 @@ def test_a_killed_worker_loses_no_call(tmp_path: Path) -> None:
     calls = read_calls(tmp_path)
     assert calls[:5] == [call(number) for number in range(5)] and len(calls) == 6
     assert calls[5].error == "its worker was lost" and calls[5].model == "openai/m" and calls[5].tries == 2
-    sums = sum_calls(calls)
+    sums = reduce(CallSums.and_also, calls, CallSums())
     assert (sums.calls, sums.usage.input_tokens, sums.without_cost) == (6, 10, 6)
 
 

@@ -21,7 +21,7 @@ from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.gateway.routes import Route
-from seatrial.gateway.spending import BudgetPurse
+from seatrial.gateway.spending import TrialCallBudget
 from seatrial.testing.memory_store.budgets import MemoryBudgets
 from tests.gate_doors import CHAT, HASTY, IMPATIENT, OpenDoor, answer, open_door, provider, request, route, status
 from tests.unit.gateway.wire.samples import MESSAGES, REQUESTS, RESPONSES, chunk, gemini_part, typed
@@ -49,7 +49,7 @@ async def capped(
     folder: Path, url: str, spends: TrialBudget, patience: RetryLimits = IMPATIENT
 ) -> AsyncIterator[OpenDoor]:
     priced: Route = replace(route(url), price=PRICE)
-    async with open_door(folder, priced, purse=BudgetPurse(spends), patience=patience) as door:
+    async with open_door(folder, priced, call_budget=TrialCallBudget(spends), patience=patience) as door:
         yield door
 
 
@@ -305,13 +305,13 @@ async def test_what_has_no_price_is_refused_where_a_cap_is_in_dollars(
     async with provider(told(100)) as model:
         unpriced: Route = replace(route(model.url), price=price)
         with budget(Cap(dollars=5.0)) as spends:
-            purse = BudgetPurse(spends, in_dollars=True)
-            async with open_door(tmp_path, unpriced, purse=purse) as door:
+            call_budget = TrialCallBudget(spends, in_dollars=True)
+            async with open_door(tmp_path, unpriced, call_budget=call_budget) as door:
                 refused = await ask(door, max_tokens=50, **more)
                 assert status(refused) == 400 and b"nobody knows what" in refused and model.heard == []
                 assert not door.calls.sums.over_budget and door.noted()[0].tries == 0
         with budget(Cap(tokens=5_000)) as spends:
-            async with open_door(tmp_path / "tokens", unpriced, purse=BudgetPurse(spends)) as door:
+            async with open_door(tmp_path / "tokens", unpriced, call_budget=TrialCallBudget(spends)) as door:
                 assert status(await ask(door, max_tokens=50, **more)) == 200
 
 
@@ -336,10 +336,10 @@ async def test_without_a_limit_that_of_the_model_holds(tmp_path: Path, listed: i
     """A limit above the model's own would be refused by the provider."""
     price = NamedPrice(price=PRICE.price.model_copy(update={"longest_output": listed}), by=CostBy.TABLE)
     with budget(Cap(dollars=40.0)) as spends:
-        purse = BudgetPurse(spends)
+        call_budget = TrialCallBudget(spends)
         async with (
             provider(told(5)) as model,
-            open_door(tmp_path, replace(route(model.url), price=price), purse=purse) as door,
+            open_door(tmp_path, replace(route(model.url), price=price), call_budget=call_budget) as door,
         ):
             assert status(await ask(door)) == 200
     assert door.noted()[0].clamped_to == clamp
@@ -350,7 +350,7 @@ async def test_the_dearest_model_that_may_answer_counts(tmp_path: Path) -> None:
     with budget(Cap(dollars=5.0)) as spends:
         async with provider(told(100), told(100, cost=0.3), told(100)) as model:
             both = replace(route(model.url), price=PRICE), replace(route(model.url, "openai/dear"), price=dear)
-            async with open_door(tmp_path, *both, purse=BudgetPurse(spends, in_dollars=True)) as door:
+            async with open_door(tmp_path, *both, call_budget=TrialCallBudget(spends, in_dollars=True)) as door:
                 await ask(door, max_tokens=2000, models=["dear"])
                 assert spends.spent.dollars == 1.0 and door.noted()[0].clamped_to == 500
                 await ask(door, max_tokens=200, models=["dear"])
@@ -363,7 +363,7 @@ async def test_a_further_model_without_a_price_is_refused_where_a_cap_is_in_doll
     with budget(Cap(dollars=5.0)) as spends:
         async with provider(told(100)) as model:
             both = replace(route(model.url), price=PRICE), replace(route(model.url, "openai/other"), price=None)
-            async with open_door(tmp_path, *both, purse=BudgetPurse(spends, in_dollars=True)) as door:
+            async with open_door(tmp_path, *both, call_budget=TrialCallBudget(spends, in_dollars=True)) as door:
                 refused = await ask(door, max_tokens=50, models=["other"])
                 assert status(refused) == 400 and b"openai/other" in refused and model.heard == []
 
@@ -373,10 +373,10 @@ async def test_room_that_does_not_come_in_time_is_not_the_agents_fault(tmp_path:
     with budget(Cap(calls=1)) as spends:
         held = await spends.reserve(Amount.of(calls=1))
         assert isinstance(held, Reservation)
-        purse = BudgetPurse(spends, patience_sec=0.05)
+        call_budget = TrialCallBudget(spends, patience_sec=0.05)
         async with (
             provider(told(5)) as model,
-            open_door(tmp_path, replace(route(model.url), price=PRICE), purse=purse) as door,
+            open_door(tmp_path, replace(route(model.url), price=PRICE), call_budget=call_budget) as door,
         ):
             assert status(await ask(door, max_tokens=50)) == 400 and model.heard == []
             assert not door.calls.sums.over_budget and door.calls.health.given_up is not None
@@ -399,4 +399,4 @@ async def test_an_agent_that_goes_away_while_it_waits_for_room_calls_nobody(tmp_
 
 
 def waits(spends: TrialBudget) -> bool:
-    return any(pot.waiting for pot in spends._used.values())
+    return any(held.waiting for held in spends._used.values())

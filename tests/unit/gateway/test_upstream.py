@@ -35,7 +35,7 @@ async def streaming(goes_on: asyncio.Event) -> AsyncIterator[str]:
 
 @pytest.mark.parametrize("forgets", [True, False])
 async def test_nobody_holds_a_body_while_its_answer_is_read(forgets: bool) -> None:
-    """Its room is given back when the answer begins, so it must not be in memory any more."""
+    """Its memory is free for others when the answer begins, so it must not be held any more."""
     goes_on, body = asyncio.Event(), b"x" * 100_000 + b"y"
     before = sys.getrefcount(body)
     async with streaming(goes_on) as address, Upstream() as upstream:

@@ -31,7 +31,7 @@ function coverageText(of: Line): string | null {
 /** Errors lower the coverage for good; trials that have not ended do so for now. */
 const coverageLook = (of: Line) => (of.valid < of.ended ? "text-error" : "text-ink-soft");
 
-function story(of: Line): string {
+function description(of: Line): string {
   const interval = of.no_interval
     ? `no interval: ${of.no_interval}`
     : of.low != null
@@ -47,7 +47,7 @@ export function Scores({ of }: { of: readonly Line[] | null | undefined }) {
   if (!best) return <span className="inline-block w-15 text-right text-ink-faint">–</span>;
   const coverage = coverageText(best);
   return (
-    <span className="whitespace-nowrap" title={[best, ...others].map(story).join("\n\n")}>
+    <span className="whitespace-nowrap" title={[best, ...others].map(description).join("\n\n")}>
       {best.value == null ? (
         <span className="text-ink-soft">not scored</span>
       ) : (

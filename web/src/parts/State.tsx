@@ -1,8 +1,8 @@
-/** How a trial stands: a colour and a shape, so that nobody has to tell colours apart. */
+/** The status of a trial: a colour and a shape, so that nobody has to tell colours apart. */
 
-export type Standing = "passed" | "failed" | "error" | "cancelled" | "running" | "queued" | "held";
+export type TrialStatus = "passed" | "failed" | "error" | "cancelled" | "running" | "queued" | "held";
 
-const WORDS: Record<Standing, string> = {
+const WORDS: Record<TrialStatus, string> = {
   passed: "passed",
   failed: "failed",
   error: "error",
@@ -11,7 +11,7 @@ const WORDS: Record<Standing, string> = {
   queued: "queued",
   held: "not started",
 };
-const COLOURS: Record<Standing, string> = {
+const COLOURS: Record<TrialStatus, string> = {
   passed: "text-passed",
   failed: "text-failed",
   error: "text-error",
@@ -21,11 +21,11 @@ const COLOURS: Record<Standing, string> = {
   held: "text-queued",
 };
 
-export function standing(of: { state: string; outcome?: string | null }): Standing {
-  return (of.outcome ?? of.state) as Standing;
+export function statusOf(of: { state: string; outcome?: string | null }): TrialStatus {
+  return (of.outcome ?? of.state) as TrialStatus;
 }
 
-export function StateShape({ of, size = 12 }: { of: Standing; size?: number }) {
+export function StateShape({ of, size = 12 }: { of: TrialStatus; size?: number }) {
   return (
     <svg viewBox="0 0 12 12" width={size} height={size} className={`${COLOURS[of]} inline-block shrink-0`} aria-hidden>
       <Shape of={of} />
@@ -33,7 +33,7 @@ export function StateShape({ of, size = 12 }: { of: Standing; size?: number }) {
   );
 }
 
-function Shape({ of }: { of: Standing }) {
+function Shape({ of }: { of: TrialStatus }) {
   const stroke = { fill: "none", stroke: "currentColor", strokeWidth: 2, strokeLinecap: "round" as const };
   switch (of) {
     case "passed":
@@ -58,7 +58,7 @@ function Shape({ of }: { of: Standing }) {
   }
 }
 
-export function StateLabel({ of, note }: { of: Standing; note?: string }) {
+export function StateLabel({ of, note }: { of: TrialStatus; note?: string }) {
   return (
     <span className={`inline-flex items-center gap-1.5 align-bottom whitespace-nowrap ${COLOURS[of]}`}>
       <StateShape of={of} />
@@ -69,7 +69,7 @@ export function StateLabel({ of, note }: { of: Standing; note?: string }) {
 }
 
 export function JobStatus({ status }: { status: string }) {
-  const as: Record<string, Standing> = {
+  const as: Record<string, TrialStatus> = {
     pending: "queued",
     running: "running",
     completed: "passed",

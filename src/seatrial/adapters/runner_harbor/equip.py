@@ -1,12 +1,12 @@
 """Gives an agent its model: the name, the address, the options and the key. The key is never part of Harbor's
 configuration, because Harbor writes that into the trial's directory.
 
-All calls go through the worker's gate, which adds the key outside: those of an agent that runs on the host
-(terminus-2) and those of an agent that is installed into one of our sandboxes. Two kinds cannot: models whose provider
-speaks none of the gate's formats, and installed agents in a sandbox that is not ours. The model client on the host then
-gets the key directly. In a sandbox the key must be in the environment of the agent's commands, where Harbor redacts it;
-that key came with the job, unless the operator allows the installation's keys in sandboxes. The trial is marked. Where
-a budget holds, neither kind runs: nobody would count.
+All calls go through the worker's gate, which adds the key outside: those of an agent that runs on the host (terminus-2)
+and those of an agent that is installed into one of our sandboxes. Two kinds cannot: models whose provider speaks none
+of the gate's formats, and installed agents in a sandbox that is not ours. The model client on the host then gets the
+key directly. In a sandbox the key must be in the environment of the agent's commands, where Harbor redacts it; that key
+came with the job, unless the operator allows the installation's keys in sandboxes. The trial is marked. Where a budget
+holds, neither kind runs, because its calls would not be counted.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from seatrial.engine.model_patience import RetryLimits
 from seatrial.engine.provider_pace import ProviderPace
 from seatrial.errors import InvalidInput, SetupProblem, Unsupported
 from seatrial.gateway.agent_clock import ClockStop
+from seatrial.gateway.call_budget import CallBudget
 from seatrial.gateway.gate import Gate
-from seatrial.gateway.purse import Purse
 from seatrial.gateway.replay import CallReplay
 from seatrial.gateway.routes import Route, Routes, agent_variables, host_address, host_model, route_to
 from seatrial.gateway.trial_calls import TrialCalls
@@ -93,13 +93,13 @@ class ModelAccess:
         if wanted.route is not None and (takes_address if on_host else sandbox in OUR_SANDBOXES):
             calls = await self._calls(order)
             doors.callback(calls.close)
-            purse_of = self._spending.purse_of if order.job.calls_providers else None
-            purse = doors.enter_context(purse_of(order)) if purse_of is not None else None
+            call_budget_of = self._spending.call_budget_of if order.job.calls_providers else None
+            call_budget = doors.enter_context(call_budget_of(order)) if call_budget_of is not None else None
             # Offline until the agent's sandbox is known.
             routes = Routes([wanted.route, *self._others(order, wanted.route)], online=False)
             if on_host:
-                return await self._on_host(order, wanted, calls, routes, purse, doors)
-            return await self._inside(order, wanted, calls, routes, purse)
+                return await self._on_host(order, wanted, calls, routes, call_budget, doors)
+            return await self._inside(order, wanted, calls, routes, call_budget)
         if order.job.replay is not None:
             raise Unsupported(
                 f"Calls of {order.agent.name} to {wanted.model} do not pass the gate, so they cannot be replayed.",
@@ -152,21 +152,21 @@ class ModelAccess:
         wanted: _Wanted,
         calls: TrialCalls,
         routes: Routes,
-        purse: Purse | None,
+        call_budget: CallBudget | None,
         doors: AsyncExitStack,
     ) -> Equipment:
         assert wanted.route is not None
         gate = await self._open_gate()
-        door = await doors.enter_async_context(gate.open_for(calls, None, routes, purse))
+        door = await doors.enter_async_context(gate.open_for(calls, None, routes, call_budget))
         options = _options(order.agent.name, {**wanted.options, "api_base": host_address(wanted.route, door.url)})
         model = host_model(wanted.route, wanted.model)
-        # The gate has the patience. Whatever comes through is final.
+        # The gate retries, so what comes through is final.
         once = RetryLimits(limit_sec=0.0, request_timeout_sec=_DAY_SEC)
         config = agent_config(order, model, options, _env(order))
-        return Equipment(config, once, NO_KEY, calls=calls, routes=routes, purse=purse)
+        return Equipment(config, once, NO_KEY, calls=calls, routes=routes, call_budget=call_budget)
 
     async def _inside(
-        self, order: Order, wanted: _Wanted, calls: TrialCalls, routes: Routes, purse: Purse | None
+        self, order: Order, wanted: _Wanted, calls: TrialCalls, routes: Routes, call_budget: CallBudget | None
     ) -> Equipment:
         assert wanted.route is not None
         gate, route = await self._open_gate(), wanted.route
@@ -175,7 +175,7 @@ class ModelAccess:
 
         @asynccontextmanager
         async def open_door(namespace: Path | None, clock: ClockStop) -> AsyncIterator[Mapping[str, str]]:
-            async with gate.open_for(calls, namespace, routes, purse) as door:
+            async with gate.open_for(calls, namespace, routes, call_budget) as door:
                 calls.begins(clock)
                 yield {
                     **agent_variables(route, door.url, NO_KEY),
@@ -193,7 +193,7 @@ class ModelAccess:
             notes=notes,
             calls=calls,
             routes=routes,
-            purse=purse,
+            call_budget=call_budget,
         )
 
     def _without_web_search(self, order: Order, options: dict[str, Any]) -> list[str]:
@@ -206,7 +206,7 @@ class ModelAccess:
 
     def _without_door(self, order: Order, wanted: _Wanted, notes: list[str]) -> Callable[[], Mapping[str, str]] | None:
         """For a sandbox whose network cannot be entered, such as one of a container engine elsewhere. ``None`` if no
-        key may go in, or a budget holds, which nobody would count there."""
+        key may go in, or if a budget holds, because calls are not counted there."""
         key_names = [name for name in keys_for(wanted.model) if name in order.secrets]
         closed = not order.keys_may_enter or self._spending.cap_on(order) or order.job.replay is not None
         if not key_names or closed or "api_base" in wanted.options:

@@ -16,7 +16,7 @@ from harbor.models.trial.config import AgentConfig
 from seatrial.agents.inside import OpenDoor, call_through_gate, tell_network
 from seatrial.agents.model_retries import CallPace, retry_model_calls
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
-from seatrial.gateway.purse import Purse
+from seatrial.gateway.call_budget import CallBudget
 from seatrial.gateway.routes import Routes
 from seatrial.gateway.trial_calls import TrialCalls
 from seatrial.sandboxes.own_time import own_clock
@@ -47,7 +47,7 @@ class Equipment:
     """The calls that pass the gate."""
     routes: Routes | None = None
     """Where they go."""
-    purse: Purse | None = None
+    call_budget: CallBudget | None = None
     """The budget of those calls."""
 
     def hand_to(self, agent: BaseAgent) -> ModelHealth:

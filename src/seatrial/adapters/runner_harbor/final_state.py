@@ -4,9 +4,9 @@ A final state is a folder: ``agent.json`` with what the run gave, ``files`` with
 ``disk``, a copy of the sandbox's disk. It is written under another name and renamed when it is whole. A task that is
 graded in a separate sandbox needs no disk: its verifier sees collected files only.
 
-A state that would not be all of what grading sees is not kept: the agent's processes, files in memory. The trial runs
-again then. The content comes from a sandbox. It is copied by descriptors, without following links, within the limits
-of one download.
+A state is not kept if grading would see more than the disk: processes of the agent, or files in memory. Then the trial
+runs again. The content comes from a sandbox. It is copied by descriptors, without following links, within the limits of
+one download.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ class FinalState:
     def wanted(self) -> bool:
         """An agent that calls no provider costs nothing, and its run is as quick as a copy."""
         paid = self._order.agent.name not in _UNPAID and self._order.job.calls_providers
-        return self._order.keep is not None and paid
+        return self._order.save_state_to is not None and paid
 
-    async def keep(self, trial: Trial) -> None:
+    async def save(self, trial: Trial) -> None:
         """Called between the agent's end and grading. A fault here must not cost the trial its grade."""
-        target = self._order.keep
+        target = self._order.save_state_to
         assert target is not None
         draft = target.with_name(f".{target.name}")
         try:
@@ -89,7 +89,7 @@ class FinalState:
         await asyncio.to_thread(remove_tree, draft)
         draft.mkdir(mode=0o700)
         if resolve_task_verifier_mode(trial.task.config) is VerifierEnvironmentMode.SHARED and (
-            reason := await environment.keep_state(draft / _DISK)
+            reason := await environment.save_state(draft / _DISK)
         ):
             return reason
         run = AgentRun(
@@ -125,12 +125,12 @@ class KeptRun:
     @classmethod
     async def read(cls, order: Order, sandbox: str) -> KeptRun | None:
         """``None`` if there is none, or none that this sandbox can take up."""
-        if order.kept is None:
+        if (earlier := order.earlier_state) is None:
             return None
         try:
-            kept = await asyncio.to_thread(cls._read, order.kept)
+            kept = await asyncio.to_thread(cls._read, earlier)
         except (OSError, ValueError) as fault:
-            log.warning("The final state %s cannot be read, so the agent runs again: %s", order.kept.name, fault)
+            log.warning("The final state %s cannot be read, so the agent runs again: %s", earlier.name, fault)
             return None
         return kept if kept.run.sandbox == sandbox else None
 

@@ -221,7 +221,7 @@ class HarborRunner:
         if kept is not None:
             kept.hand_to(trial)
         elif state.wanted:
-            trial.on_agent_end = state.keep
+            trial.on_agent_end = state.save
 
     async def _create(self, order: Order, sandbox: str, equipment: Equipment) -> Trial:
         if sandbox == "harbor:docker":  # stock Harbor passes the file to compose unchanged
@@ -261,7 +261,7 @@ class HarborRunner:
             limit_sec=trial.agent_setup_timeout_sec,
         )
         layered.notes.extend([why] if why else [])
-        sandbox.dress = layered.dress
+        sandbox.add_layer = layered.add_layer
         return layered
 
     def _lock(self, run: _Run, facts: SandboxFacts) -> Lock:
@@ -306,7 +306,7 @@ def _kit_facts(kit: FittedKit | Layered | str) -> tuple[str | None, Sequence[str
 def _limits(order: Order, trial: Trial, equipment: Equipment) -> TrialLimits:
     """What the agent may know. Agents that run the task's solution or do nothing need not."""
     return TrialLimits(
-        budget_left=equipment.purse.left if equipment.purse is not None else None,
+        budget_left=equipment.call_budget.left if equipment.call_budget is not None else None,
         ends_at=order.ends_at,
         agent_limit_sec=trial.agent_timeout_sec,
         in_instruction=order.job.tell_limits,

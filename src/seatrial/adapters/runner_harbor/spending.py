@@ -10,12 +10,12 @@ from seatrial.domain.model_calls.prices import NamedPrice
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import TrialBudget
 from seatrial.engine.jobs.budget_rules import BudgetRules
-from seatrial.gateway.purse import Purse
-from seatrial.gateway.spending import BudgetPurse
+from seatrial.gateway.call_budget import CallBudget
+from seatrial.gateway.spending import TrialCallBudget
 from seatrial.ports.runner import Order
 
 PriceOf = Callable[[str], NamedPrice | None]
-PurseOf = Callable[[Order], AbstractContextManager[Purse | None]]
+CallBudgetOf = Callable[[Order], AbstractContextManager[CallBudget | None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Spending:
 
     rules: BudgetRules | None = None
     price_of: PriceOf = lambda model: None
-    purse_of: PurseOf | None = None
+    call_budget_of: CallBudgetOf | None = None
 
     def cap_on(self, order: Order) -> str:
         return self.rules.cap_on(order.job) if self.rules is not None else ""
@@ -34,9 +34,9 @@ class Spending:
 
 
 @contextmanager
-def purse_of(order: Order, budgets: Budgets, rules: BudgetRules) -> Iterator[Purse]:
+def call_budget_of(order: Order, budgets: Budgets, rules: BudgetRules) -> Iterator[CallBudget]:
     """The budget of a try. A job whose caller chose the model's address is not paid by this installation, and does not
     count for its day."""
     trial, job = order.trial, order.job
     with TrialBudget(budgets, trial.id, trial.try_number, trial.job_id, job.budget, job.own_keys) as budget:
-        yield BudgetPurse(budget, in_dollars=bool(rules.dollar_cap_on(job)))
+        yield TrialCallBudget(budget, in_dollars=bool(rules.dollar_cap_on(job)))

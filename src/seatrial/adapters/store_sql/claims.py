@@ -67,7 +67,7 @@ class _Share:
 
 
 @dataclass(slots=True)
-class _Room:
+class _RemainingOffer:
     """What is left of the worker's offer during a claim."""
 
     offer: Offer
@@ -187,42 +187,44 @@ def waiting_suspects(connection: Connection, request: ClaimRequest) -> list[Susp
 
 def _of_group(connection: Connection, request: ClaimRequest) -> list[int]:
     """The first trials of a group, within the limits of their jobs. Locks the group against other workers."""
-    room = _Room(request.offer)
+    remaining = _RemainingOffer(request.offer)
     shares = {share.job_id: share for share in _servable_jobs(connection, request, None)}
     for trial in may_take(request.worker, request.group or "", open_suspects(connection, lock=True), request.now):
         share = shares.get(trial.job_id)
-        if share is not None and len(share.taken) < share.places and room.takes(trial.needs.text, None):
-            room.take(trial.needs.text)
+        if share is not None and len(share.taken) < share.places and remaining.takes(trial.needs.text, None):
+            remaining.take(trial.needs.text)
             share.taken.append(trial.id)
     return _by_turns(list(shares.values()))[: request.limit]
 
 
 def _unsuspected(connection: Connection, request: ClaimRequest) -> list[Trial]:
     """Trials that waited too long for room come first. Nothing overtakes one for which room must be kept."""
-    room, waiting = _Room(request.offer), Waiting()
+    remaining, waiting = _RemainingOffer(request.offer), Waiting()
     if request.offer.packing is not None and request.limit:
         waiting = read_waits(connection, request.worker, request.offer, request.now)
-    claimed, keeps_room = _overdue(connection, request, room, waiting)
+    claimed, keeps_room = _overdue(connection, request, remaining, waiting)
     if not keeps_room:
         rest = replace(request, limit=request.limit - len(claimed))
-        claimed += _taken(connection, _chosen(connection, rest, room), request)
+        claimed += _taken(connection, _chosen(connection, rest, remaining), request)
     forget_waits(connection, waiting, [trial.id for trial in claimed])
-    if room.passed_over and request.offer.packing is not None and request.notes_waits:
-        _note_passed_over(connection, replace(request, offer=room.offer))
+    if remaining.passed_over and request.offer.packing is not None and request.notes_waits:
+        _note_passed_over(connection, replace(request, offer=remaining.offer))
     return claimed
 
 
-def _overdue(connection: Connection, request: ClaimRequest, room: _Room, waiting: Waiting) -> tuple[list[Trial], bool]:
+def _overdue(
+    connection: Connection, request: ClaimRequest, remaining: _RemainingOffer, waiting: Waiting
+) -> tuple[list[Trial], bool]:
     """Takes trials that waited too long. Also returns whether room is kept for one that does not fit yet."""
     claimed: list[Trial] = []
     for overdue in waiting.overdue:
         if len(claimed) == request.limit or not _is_servable(connection, overdue.job_id, overdue.needs, request):
             continue
-        if room.takes(overdue.needs, None):
-            room.take(overdue.needs)
+        if remaining.takes(overdue.needs, None):
+            remaining.take(overdue.needs)
             claimed += _taken(connection, [overdue.trial_id], request)
         elif overdue.keeps_room:
-            waiting.keep(connection, overdue, request.worker, request.now)
+            waiting.keep_room_for(connection, overdue, request.worker, request.now)
             return claimed, True
     return claimed, False
 
@@ -244,17 +246,21 @@ def _note_passed_over(connection: Connection, request: ClaimRequest) -> None:
     note_waits(connection, found, request.now)
 
 
-def _chosen(connection: Connection, request: ClaimRequest, room: _Room) -> list[int]:
+def _chosen(connection: Connection, request: ClaimRequest, remaining: _RemainingOffer) -> list[int]:
     if not request.limit:
         return []
     shares = _servable_jobs(connection, request, None)
-    _share_out(connection, shares, request, room)
+    _share_out(connection, shares, request, remaining)
     left = request.limit - sum(len(share.taken) for share in shares)
-    if left and room.passed_over:  # look again, now only at what the worker can run and has room for
-        room.only = _fitting(connection, room.offer)
-        more = _servable_jobs(connection, replace(request, limit=left + len(shares)), room.only) if room.only else []
+    if left and remaining.passed_over:  # look again, now only at what the worker can run and has room for
+        remaining.only = _fitting(connection, remaining.offer)
+        more = (
+            _servable_jobs(connection, replace(request, limit=left + len(shares)), remaining.only)
+            if remaining.only
+            else []
+        )
         shares = _joined(shares, more)
-        _share_out(connection, shares, replace(request, limit=left), room)
+        _share_out(connection, shares, replace(request, limit=left), remaining)
     return _by_turns(shares)
 
 
@@ -320,17 +326,19 @@ def _servable_jobs(connection: Connection, request: ClaimRequest, only: list[str
     return [_Share(row.id, request.limit if row.places is None else min(row.places, request.limit)) for row in rows]
 
 
-def _share_out(connection: Connection, shares: Sequence[_Share], request: ClaimRequest, room: _Room) -> None:
+def _share_out(
+    connection: Connection, shares: Sequence[_Share], request: ClaimRequest, remaining: _RemainingOffer
+) -> None:
     """Gives every job the same share. What a job cannot use goes to the others in the next round."""
     wanted = request.limit
     unfilled = [share for share in shares if share.places > len(share.taken)]
     while wanted and unfilled:
         part, rest = divmod(wanted, len(unfilled))
-        budget = room.share(len(unfilled))
+        budget = remaining.share(len(unfilled))
         next_round = []
         for turn, share in enumerate(unfilled):
             size = min(part + (turn < rest), share.places - len(share.taken))
-            got, more = _next_in_line(connection, share, size, request, room, budget) if size else (0, False)
+            got, more = _next_in_line(connection, share, size, request, remaining, budget) if size else (0, False)
             wanted -= got
             if more and share.places > len(share.taken):
                 next_round.append(share)
@@ -338,19 +346,24 @@ def _share_out(connection: Connection, shares: Sequence[_Share], request: ClaimR
 
 
 def _next_in_line(
-    connection: Connection, share: _Share, size: int, request: ClaimRequest, room: _Room, budget: Size | None
+    connection: Connection,
+    share: _Share,
+    size: int,
+    request: ClaimRequest,
+    remaining: _RemainingOffer,
+    budget: Size | None,
 ) -> tuple[int, bool]:
     """Takes trials of a job, at most ``size`` and, after the first, within ``budget``. Returns how many, and whether
     the job may have more."""
-    found = _candidates(connection, share, size, request, room.only)
+    found = _candidates(connection, share, size, request, remaining.only)
     got = 0
     for trial_id, text in found:
-        takes = room.takes(text, budget if got else None)
+        takes = remaining.takes(text, budget if got else None)
         if takes is None:
             return got, True
         share.after = trial_id
         if takes:
-            demand = room.take(text)
+            demand = remaining.take(text)
             budget = None if budget is None else budget.less(demand)
             share.taken.append(trial_id)
             got += 1

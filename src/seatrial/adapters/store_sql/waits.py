@@ -28,7 +28,7 @@ _all = (
     .order_by(waits.c.since, waits.c.trial_id)
     .limit(_MOST)
 )
-_keep = sa.update(waits).where(waits.c.trial_id == sa.bindparam("trial"))
+_keep_room = sa.update(waits).where(waits.c.trial_id == sa.bindparam("trial"))
 _forget = sa.delete(waits).where(waits.c.trial_id.in_(sa.bindparam("ids", expanding=True)))
 
 
@@ -50,8 +50,8 @@ class Waiting:
     over: list[int] = field(default_factory=list)
     """Trials that do not wait any more, because a worker without packing took them."""
 
-    def keep(self, connection: Connection, overdue: Overdue, worker: str, now: datetime) -> None:
-        connection.execute(_keep, {"trial": overdue.trial_id, "worker": worker, "until": now + HOLD})
+    def keep_room_for(self, connection: Connection, overdue: Overdue, worker: str, now: datetime) -> None:
+        connection.execute(_keep_room, {"trial": overdue.trial_id, "worker": worker, "until": now + HOLD})
 
 
 def read_waits(connection: Connection, worker: str, offer: Offer, now: datetime) -> Waiting:

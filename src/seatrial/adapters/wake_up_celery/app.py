@@ -1,4 +1,4 @@
-"""The Celery app: the same for whoever sends hints, receives them, or looks with Celery's tools."""
+"""The Celery app: the same for senders of hints, for receivers, and for Celery's tools."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _STOP_SEC = 5.0
 _RETRY_SEC = 2.0
-"""Seconds between two attempts to connect."""
+"""Seconds between two tries to connect."""
 
 
 class ShownTrial:
@@ -92,13 +92,13 @@ class Receiver:
         self._thread.start()
 
     def stop(self) -> None:
-        """Leaves what was fetched and not used to others."""
+        """Stops, and leaves hints that were fetched and not used to other workers."""
         self._stopped = True
         for key in list(self._shown):
             state.task_ready(self._shown.pop(key))
         try:
             self._controller.stop()
-        except Exception as fault:  # the broker may be away, and Celery says good-bye to it
+        except Exception as fault:  # Celery says good-bye to the broker, which may be away
             log.debug("Celery did not stop cleanly: %s", fault)
         self._thread.join(_STOP_SEC)
         if not self.alive:
@@ -154,7 +154,7 @@ class Receiver:
 
 
 class HintConsumer(Consumer):
-    """Celery's consumer waits up to 30 s between two attempts to connect, and cannot be stopped meanwhile."""
+    """Celery's own consumer waits up to 30 s between two tries to connect, and cannot be stopped meanwhile."""
 
     def ensure_connected(self, conn: Connection) -> Connection:
         connected = conn.ensure_connection(

@@ -26,7 +26,8 @@ while :; do
 done
 exec "$@"
 """
-"""For images without GNU's: Harbor's commands write their log through it. The log comes in larger pieces."""
+"""For images without GNU's own, through which Harbor's commands write their log. With this one it comes in larger
+pieces."""
 
 
 class KitBuild:

@@ -22,7 +22,7 @@ _LONGEST_NAME = 4096
 _LONGEST_DYNAMIC = 1 << 20
 
 _Read = Callable[[int, int], bytes]
-"""Reads from an offset so many bytes."""
+"""Reads a part of the file: offset and number of bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,7 @@ from seatrial.errors import InvalidInput, SandboxFault, SetupProblem, StoreUnava
 
 _log = logging.getLogger(__name__)
 Pin = Callable[[int, str, str], Awaitable[str]]
-"""Keeps a text for a job under a name, unless there is one. Returns the one that is kept."""
+"""Stores a text for a job under a name, unless there is one already. Returns the stored one."""
 
 _PINS_REMEMBERED = 1000
 _LINK = """
@@ -72,7 +72,7 @@ class FittedKit:
     notes: list[str] = field(default_factory=list)
     """For the trial's lock."""
     is_copied: bool = False
-    """Whether a copy goes into sandboxes that cannot borrow it, even into those that are far away."""
+    """Whether a copy goes into sandboxes that cannot borrow it, also into remote ones."""
     is_used: bool = False
 
     @property
@@ -89,7 +89,7 @@ class FittedKit:
                 await own(environment)
                 return
             self.is_used = True
-            agent._version = self.kit.version  # so that nobody starts the program to ask for it
+            agent._version = self.kit.version  # otherwise Harbor would start the program to ask for it
 
         agent.install = install
 
@@ -112,7 +112,7 @@ class FittedKit:
 
     async def _lent(self, sandbox: Borrower) -> bool:
         place, tree = str(KIT_DIR), self.ready.tree
-        lend = getattr(sandbox, "lend", None)  # the sandboxes of others have none
+        lend = getattr(sandbox, "lend", None)  # only our own sandboxes have it
         if lend is not None and await lend(tree, place):
             return True
         # The image may have something in this place: a link, or files that would pass for the kit.

@@ -1,11 +1,10 @@
 """The installation of an agent without a kit, done once for each image and kept as a layer.
 
 Harbor's own class installs the agent into a sandbox that is there for nothing else: it has the image and the settings
-of the task (variables, workdir, network), but no files of the task, no agent runs in it, and no key is near. Only
-sandboxes with the same image and settings get the layer, so no task can prepare one for another task. What the
-installation wrote is kept, as a layer of the daemonless sandbox's overlay or as an image of the container engine, and
-later sandboxes start with it. The runner sets ``Layered.dress`` at the sandbox, which is called when the image is
-known.
+of the task (variables, workdir, network), but no files of the task and no key, and no agent runs in it. Only sandboxes
+with the same image and settings get the layer, so no task can prepare one for another task. What the installation wrote
+is kept, as a layer of the daemonless sandbox's overlay or as an image of the container engine, and later sandboxes
+start with it. The runner sets ``Layered.add_layer`` at the sandbox, which is called when the image is known.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.images.locks import UseRecords
 from seatrial.sandboxes.images.single_flight import SingleFlight
-from seatrial.sandboxes.kept_state import KeptLayer
+from seatrial.sandboxes.kept_state import SavedLayer
 from seatrial.sandboxes.sandbox import Sandbox
 from seatrial.system.file_locks import file_lock
 from seatrial.system.removal import remove_tree
@@ -77,9 +76,10 @@ class Layered:
     layer: Layer | None = None
     notes: list[str] = field(default_factory=list)
 
-    async def dress(self, image: Image) -> Image:
-        """The image with the layer. Without one if it cannot be made: then the agent installs itself as always."""
-        if not self.sandbox.keeps_layers or self.sandbox.has_own_process:
+    async def add_layer(self, image: Image) -> Image:
+        """The image with the layer; the plain image if no layer can be made, and then the agent installs itself as
+        usual."""
+        if not self.sandbox.can_save_layers or self.sandbox.has_own_process:
             return image
         own = self.agent.install
         try:
@@ -91,8 +91,8 @@ class Layered:
         if layer is None:
             return image
         self.sandbox.holds(self.layers.hold(layer))
-        dressed = await self.sandbox.with_layer(image, layer.kept)
-        if dressed is None:  # it was pruned a moment ago
+        layered_image = await self.sandbox.with_layer(image, layer.kept)
+        if layered_image is None:  # it was pruned a moment ago
             self.layer = None
             return image
 
@@ -100,7 +100,7 @@ class Layered:
             self.agent._version = self.agent._version or layer.version or None
 
         self.agent.install = install
-        return dressed
+        return layered_image
 
 
 class AgentLayers:
@@ -191,7 +191,7 @@ class AgentLayers:
                     await sandbox.exec("mkdir -p /installed-agent", user="root")
                     await install(sandbox)
                 version = wanted.agent._version or await _version(wanted.agent, sandbox)
-            kept = await sandbox.keep_layer(target, image)
+            kept = await sandbox.save_layer(target, image)
             layer = await asyncio.to_thread(_described, target, wanted, image, version, kept)
             remove_tree(self._directory / key)
             target.rename(self._directory / key)
@@ -202,7 +202,7 @@ class AgentLayers:
             await asyncio.to_thread(remove_tree, scratch)
 
 
-def _described(target: Path, wanted: Layered, image: Image, version: str, kept: KeptLayer) -> Layer:
+def _described(target: Path, wanted: Layered, image: Image, version: str, kept: SavedLayer) -> Layer:
     tree = target / "layer"
     layer = Layer(
         name=target.name,

@@ -28,7 +28,7 @@ _GLIBC_LOADER = re.compile(r"/lib(64)?/ld-linux[^/]*\.so\.\d+")
 _SEARCHED = re.compile(rb"/lib/([a-z0-9_]+-linux-gnu[a-z0-9]*)/\0/usr/lib/\1/\0/lib/\0/usr/lib/\0")
 _CACHE = b"/etc/ld.so.cache\0"
 _NO_CACHE = b"/proc/self/none/\0"
-"""As long as the other, and never there."""
+"""A path as long as the other, where there is never a file."""
 _PRELOAD = b"/etc/ld.so.preload\0"
 _NO_PRELOAD = b"/proc/self/nothing\0"
 
@@ -62,7 +62,7 @@ def _programs(tree: Path) -> Iterator[tuple[Path, Program]]:
 
 
 def machine_number() -> int:
-    """How programs of this machine's architecture are marked."""
+    """The number of this machine's architecture in ELF files."""
     program = read_program(Path("/proc/self/exe"))
     if program is None:
         raise SetupProblem("The programs of this machine cannot be read.")

@@ -114,7 +114,7 @@ async def list_keys(service: ServiceDep) -> KeyPage:
 async def set_key(name: KeyName, given: KeyValue, service: ServiceDep) -> None:
     """Stores a key, encrypted. Replaces an earlier one."""
     installation = service.installation
-    await installation.keys.keep(name, given.value.get_secret_value(), installation.clock())
+    await installation.keys.save(name, given.value.get_secret_value(), installation.clock())
 
 
 @router.delete("/keys/{name}", status_code=204)

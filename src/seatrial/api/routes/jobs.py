@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from fastapi import Depends, Query, Request
 
 from seatrial import wiring
-from seatrial.api.context import DeskDep, GivenKeys, OnceDep, Service, ServiceDep
+from seatrial.api.context import GivenKeys, OnceDep, Service, ServiceDep, TriageActionsDep
 from seatrial.api.routes.pages import JobId, RequestedPage, cut, requested_page
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.agents.catalogue import takes_model
@@ -130,24 +130,24 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
     now = service.installation.clock()
     found = await progress_of(service.installation.store.jobs, line.job, line.counts, now)
     obstacle = "" if line.counts.done else await service.installation.places.obstacle(job_id)
-    standings = await service.installation.standings.of_job(job_id, job.spec, now)
+    cap_usages = await service.installation.cap_usages.of_job(job_id, job.spec, now)
     return JobDetail.of(
         line,
         spec=job.spec,
         progress=found,
         obstacle=obstacle,
-        spending=Spent.of(standings[0].spending),
-        budgets=[] if line.counts.done else [CapState.of_standing(each) for each in standings if each.cap],
+        spending=Spent.of(cap_usages[0].spending),
+        budgets=[] if line.counts.done else [CapState.of_usage(each) for each in cap_usages if each.cap],
     )
 
 
 @router.patch("/{job_id}", status_code=204, responses=errors(400, 404))
-async def change_job(desk: DeskDep, job_id: JobId, wanted: JobChange) -> None:
+async def change_job(actions: TriageActionsDep, job_id: JobId, wanted: JobChange) -> None:
     """Renames or pins a job. What it ran and what came of it stay as they are."""
     if wanted.name is not None:
-        await desk.rename(job_id, wanted.name)
+        await actions.rename(job_id, wanted.name)
     if wanted.pinned is not None:
-        await desk.pin(job_id, wanted.pinned)
+        await actions.pin(job_id, wanted.pinned)
 
 
 @router.delete("/{job_id}", status_code=204, responses=errors(404, 409))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query, Request
 
-from seatrial.api.context import DeskDep, ServiceDep
+from seatrial.api.context import ServiceDep, TriageActionsDep
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.link import Link
 from seatrial.domain.numbers import LARGEST_ID
@@ -17,7 +17,7 @@ router = native_router("", "links")
 
 
 @router.post("/links", status_code=201, responses=errors(400, 404))
-async def create_link(desk: DeskDep, wanted: LinkRequest) -> LinkMade:
+async def create_link(actions: TriageActionsDep, wanted: LinkRequest) -> LinkMade:
     """Creates a read-only link to one job or one trial. Only this answer contains its secret.
 
     The link ends when it expires or is revoked, and with the token that created it.
@@ -25,11 +25,11 @@ async def create_link(desk: DeskDep, wanted: LinkRequest) -> LinkMade:
     if (wanted.job is None) == (wanted.trial is None):
         raise InvalidInput("A link shows one job or one trial.", field="job", fix="Send either `job` or `trial`.")
     secret, link = await (
-        desk.share_job(wanted.job, wanted.expires)
+        actions.share_job(wanted.job, wanted.expires)
         if wanted.job is not None
-        else desk.share_trial(wanted.trial or 0, wanted.expires)
+        else actions.share_trial(wanted.trial or 0, wanted.expires)
     )
-    item = LinkItem.of(link, desk.clock())
+    item = LinkItem.of(link, actions.clock())
     return LinkMade(**item.model_dump(), secret=secret, path=f"/shared#{secret}")
 
 
@@ -43,10 +43,10 @@ async def list_links(
 
 
 @router.delete("/links/{link_id}", responses=errors(404))
-async def revoke_link(desk: DeskDep, link_id: Annotated[int, Path(ge=1, le=LARGEST_ID)]) -> LinkItem:
+async def revoke_link(actions: TriageActionsDep, link_id: Annotated[int, Path(ge=1, le=LARGEST_ID)]) -> LinkItem:
     """Revokes a link. It is refused from now on."""
-    now = desk.clock()
-    return LinkItem.of(await desk.store.links.revoke(link_id, now), now)
+    now = actions.clock()
+    return LinkItem.of(await actions.store.links.revoke(link_id, now), now)
 
 
 @router.get("/shared", responses=errors(404))

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import Path, Query
 
-from seatrial.api.context import DeskDep, ServiceDep
+from seatrial.api.context import ServiceDep, TriageActionsDep
 from seatrial.api.routes.pages import JobId, TrialId
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.numbers import LARGEST_ID
@@ -58,51 +58,51 @@ async def list_triage(service: ServiceDep, job_id: JobId) -> JobTriage:
 
 
 @router.post("/trials/{trial_id}/notes", status_code=201, responses=errors(400, 404, 409))
-async def add_note(desk: DeskDep, trial_id: TrialId, wanted: NoteRequest) -> Note:
+async def add_note(actions: TriageActionsDep, trial_id: TrialId, wanted: NoteRequest) -> Note:
     """Adds a note to a trial."""
-    return await desk.note(trial_id, wanted.text)
+    return await actions.note(trial_id, wanted.text)
 
 
 @router.delete("/trials/{trial_id}/notes/{note_id}", status_code=204, responses=errors(404))
-async def delete_note(desk: DeskDep, trial_id: TrialId, note_id: Number) -> None:
+async def delete_note(actions: TriageActionsDep, trial_id: TrialId, note_id: Number) -> None:
     """Deletes a note."""
-    await desk.store.triage.delete_note(trial_id, note_id)
+    await actions.store.triage.delete_note(trial_id, note_id)
 
 
 @router.put("/trials/{trial_id}/tags/{name}", status_code=204, responses=errors(404, 409))
-async def add_tag(desk: DeskDep, trial_id: TrialId, name: Word) -> None:
+async def add_tag(actions: TriageActionsDep, trial_id: TrialId, name: Word) -> None:
     """Adds a tag to a trial. A tag that it has already stays as it is."""
-    await desk.tag(trial_id, name)
+    await actions.tag(trial_id, name)
 
 
 @router.delete("/trials/{trial_id}/tags/{name}", status_code=204, responses=errors(404))
-async def remove_tag(desk: DeskDep, trial_id: TrialId, name: Word) -> None:
+async def remove_tag(actions: TriageActionsDep, trial_id: TrialId, name: Word) -> None:
     """Removes a tag from a trial."""
-    await desk.store.triage.remove_mark(trial_id, MarkKind.TAG, name)
+    await actions.store.triage.remove_mark(trial_id, MarkKind.TAG, name)
 
 
 @router.put("/trials/{trial_id}/labels/{name}", status_code=204, responses=errors(400, 404, 409))
-async def set_label(desk: DeskDep, trial_id: TrialId, name: Word, wanted: LabelRequest) -> None:
+async def set_label(actions: TriageActionsDep, trial_id: TrialId, name: Word, wanted: LabelRequest) -> None:
     """Sets a label of a trial, or replaces its value."""
-    await desk.label(trial_id, name, wanted.value)
+    await actions.label(trial_id, name, wanted.value)
 
 
 @router.delete("/trials/{trial_id}/labels/{name}", status_code=204, responses=errors(404))
-async def remove_label(desk: DeskDep, trial_id: TrialId, name: Word) -> None:
+async def remove_label(actions: TriageActionsDep, trial_id: TrialId, name: Word) -> None:
     """Removes a label from a trial."""
-    await desk.store.triage.remove_mark(trial_id, MarkKind.LABEL, name)
+    await actions.store.triage.remove_mark(trial_id, MarkKind.LABEL, name)
 
 
 @router.put("/trials/{trial_id}/reviewed", status_code=204, responses=errors(404, 409))
-async def mark_reviewed(desk: DeskDep, trial_id: TrialId) -> None:
+async def mark_reviewed(actions: TriageActionsDep, trial_id: TrialId) -> None:
     """Marks a trial as reviewed."""
-    await desk.review(trial_id, True)
+    await actions.review(trial_id, True)
 
 
 @router.delete("/trials/{trial_id}/reviewed", status_code=204, responses=errors(404))
-async def mark_unreviewed(desk: DeskDep, trial_id: TrialId) -> None:
+async def mark_unreviewed(actions: TriageActionsDep, trial_id: TrialId) -> None:
     """Takes the reviewed mark off a trial."""
-    await desk.review(trial_id, False)
+    await actions.review(trial_id, False)
 
 
 @router.get("/views", responses=errors())
@@ -112,12 +112,12 @@ async def list_views(service: ServiceDep) -> ViewList:
 
 
 @router.post("/views", status_code=201, responses=errors(400, 409))
-async def save_view(desk: DeskDep, wanted: ViewRequest) -> SavedView:
+async def save_view(actions: TriageActionsDep, wanted: ViewRequest) -> SavedView:
     """Saves a view, or replaces the one of the same name."""
-    return await desk.save_view(wanted.page, wanted.name, wanted.query)
+    return await actions.save_view(wanted.page, wanted.name, wanted.query)
 
 
 @router.delete("/views/{view_id}", status_code=204, responses=errors(404))
-async def delete_view(desk: DeskDep, view_id: Number) -> None:
+async def delete_view(actions: TriageActionsDep, view_id: Number) -> None:
     """Deletes a saved view."""
-    await desk.store.triage.delete_view(view_id)
+    await actions.store.triage.delete_view(view_id)

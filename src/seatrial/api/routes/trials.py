@@ -97,8 +97,8 @@ async def get_trial(service: ServiceDep, trial_id: TrialId) -> TrialDetail:
     if history.trial.state is TrialState.ENDED:
         return TrialDetail.of(history)
     job = await installation.store.jobs.get(history.trial.job_id)
-    found = await installation.standings.of_trial(job.id, trial_id, job.spec, installation.clock())
-    return TrialDetail.of(history, [CapState.of_standing(standing) for standing in found])
+    found = await installation.cap_usages.of_trial(job.id, trial_id, job.spec, installation.clock())
+    return TrialDetail.of(history, [CapState.of_usage(usage) for usage in found])
 
 
 @router.post("/trials/{trial_id}/cancel", responses=errors(404))

@@ -30,7 +30,6 @@ from seatrial.shapes.operations import (
 from seatrial.shapes.trials import TrialCounts
 
 router = native_router("", "operations")
-_PAGE = 1000
 _UNTOLD = {"agents", "seal", "machine", "supervisor", "cgroup", "memory_kills", "abilities", "packing"}
 
 

@@ -74,7 +74,7 @@ class LocalRuns:
     async def submit(self, request: RunRequest) -> Job:
         async with self.here.library.candidates(_paths(request)) as found:
             plan = await self._planned(request, found.tasks)
-            await found.keep()
+            await found.add()
         return await self.here.submission.submit(plan.spec)
 
     async def resume(self, job: Job) -> int:
@@ -300,7 +300,7 @@ async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
             counts = (await here.store.jobs.counts([job.id]))[job.id]
             if look % _PACE_EVERY_LOOKS == 0 or counts.done:
                 found = await progress_of(here.store.jobs, job, counts, here.clock())
-                [spending, *_] = await here.standings.of_job(job.id, job.spec, here.clock())
+                [spending, *_] = await here.cap_usages.of_job(job.id, job.spec, here.clock())
             show(counts, found, spending.spending.spent)
             held_back = counts.held and job.spec.until_settled is not None  # the next trials are released in a moment
             if not counts.moving and not held_back:

@@ -10,7 +10,7 @@ from typing import Protocol, Self
 
 from seatrial.client import AsyncClient
 from seatrial.domain.triage import MarkKind
-from seatrial.engine.triage import Author, Desk
+from seatrial.engine.triage import Author, TriageActions
 from seatrial.shapes.triage import LinkItem, LinkMade, TrialTriage
 from seatrial.wiring import Installation
 
@@ -48,56 +48,56 @@ class TriageBackend(Protocol):
 
 @dataclass(frozen=True)
 class LocalTriage:
-    desk: Desk
+    actions: TriageActions
     address: str
 
     @classmethod
     def at(cls, here: Installation) -> Self:
         settings = here.settings
-        return cls(Desk(here.store, here.clock, Author(_account())), f"http://{settings.host}:{settings.port}")
+        return cls(TriageActions(here.store, here.clock, Author(_account())), f"http://{settings.host}:{settings.port}")
 
     async def get(self, trial_id: int) -> TrialTriage:
-        return TrialTriage.of(await self.desk.store.triage.of_trial(trial_id))
+        return TrialTriage.of(await self.actions.store.triage.of_trial(trial_id))
 
     async def note(self, trial_id: int, text: str) -> None:
-        await self.desk.note(trial_id, text)
+        await self.actions.note(trial_id, text)
 
     async def tag(self, trial_id: int, name: str) -> None:
-        await self.desk.tag(trial_id, name)
+        await self.actions.tag(trial_id, name)
 
     async def untag(self, trial_id: int, name: str) -> None:
-        await self.desk.store.triage.remove_mark(trial_id, MarkKind.TAG, name)
+        await self.actions.store.triage.remove_mark(trial_id, MarkKind.TAG, name)
 
     async def label(self, trial_id: int, name: str, value: str) -> None:
-        await self.desk.label(trial_id, name, value)
+        await self.actions.label(trial_id, name, value)
 
     async def unlabel(self, trial_id: int, name: str) -> None:
-        await self.desk.store.triage.remove_mark(trial_id, MarkKind.LABEL, name)
+        await self.actions.store.triage.remove_mark(trial_id, MarkKind.LABEL, name)
 
     async def review(self, trial_id: int, reviewed: bool) -> None:
-        await self.desk.review(trial_id, reviewed)
+        await self.actions.review(trial_id, reviewed)
 
     async def rename(self, job_id: int, name: str) -> None:
-        await self.desk.rename(job_id, name)
+        await self.actions.rename(job_id, name)
 
     async def pin(self, job_id: int, pinned: bool) -> None:
-        await self.desk.pin(job_id, pinned)
+        await self.actions.pin(job_id, pinned)
 
     async def share(self, job_id: int | None, trial_id: int | None, expires: str) -> LinkMade:
-        desk = self.desk
+        actions = self.actions
         secret, link = await (
-            desk.share_job(job_id, expires) if job_id is not None else desk.share_trial(trial_id or 0, expires)
+            actions.share_job(job_id, expires) if job_id is not None else actions.share_trial(trial_id or 0, expires)
         )
-        item = LinkItem.of(link, desk.clock())
+        item = LinkItem.of(link, actions.clock())
         return LinkMade(**item.model_dump(), secret=secret, path=f"/shared#{secret}")
 
     async def links(self, job_id: int | None) -> Sequence[LinkItem]:
-        now = self.desk.clock()
-        return [LinkItem.of(link, now) for link in await self.desk.store.links.all(job_id)]
+        now = self.actions.clock()
+        return [LinkItem.of(link, now) for link in await self.actions.store.links.all(job_id)]
 
     async def revoke(self, link_id: int) -> LinkItem:
-        now = self.desk.clock()
-        return LinkItem.of(await self.desk.store.links.revoke(link_id, now), now)
+        now = self.actions.clock()
+        return LinkItem.of(await self.actions.store.links.revoke(link_id, now), now)
 
 
 @dataclass(frozen=True)

@@ -201,7 +201,9 @@ class Stopping:
     ] = False
     margin: Annotated[
         float | None,
-        typer.Option(min=0, max=100, help="With --until-settled: a difference below this is none. Points. Default: 3."),
+        typer.Option(
+            min=0, max=100, help="With --until-settled: smaller differences count as none; in points. Default: 3."
+        ),
     ] = None
     alpha: Annotated[
         float | None,

@@ -52,7 +52,7 @@ async def logs(
     file: Annotated[str | None, typer.Option("--file", metavar="FILE", help="Print this log in full.")] = None,
 ) -> int | None:
     """Tell what happened in a trial: its phases, the agent's steps, and why it ended as it did."""
-    from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_story
+    from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_timeline
 
     if follow:
         return await print_follow(backend, trial_id)
@@ -61,7 +61,7 @@ async def logs(
     elif file is not None:
         await print_log(backend, trial_id, number, file)
     else:
-        await print_story(backend, trial_id, number)
+        await print_timeline(backend, trial_id, number)
     return None
 
 

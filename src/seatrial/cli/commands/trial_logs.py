@@ -1,4 +1,4 @@
-"""``seatrial trial logs``: the story of a trial, its logs in full, or what happens right now."""
+"""``seatrial trial logs``: the timeline of a trial, its logs in full, or what happens right now."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from seatrial.cli.backend.backend import Backend
 from seatrial.cli.view.columns import terminal_width
 from seatrial.cli.view.say import say
 from seatrial.cli.view.summary import INTERRUPTED
-from seatrial.cli.view.trial_story import Story, failed_tests, last_lines, telling_log
 from seatrial.cli.view.trial_text import headline
+from seatrial.cli.view.trial_timeline import TryTimeline, explaining_log, failed_tests, last_lines
 from seatrial.domain.event import Event
 from seatrial.domain.likeness import did_you_mean
 from seatrial.domain.output import Output, OutputStream
@@ -28,7 +28,7 @@ _TAIL_PIECES = 2
 """Pieces of a file, of a megabyte each, in which its last lines are looked for."""
 
 
-async def print_story(backend: Backend, trial_id: int, number: int | None) -> None:
+async def print_timeline(backend: Backend, trial_id: int, number: int | None) -> None:
     row, tries = await backend.trials.get(trial_id)
     try:
         kept = await backend.trials.files(trial_id, number)
@@ -39,10 +39,10 @@ async def print_story(backend: Backend, trial_id: int, number: int | None) -> No
     say(headline(row.trial, row.result), bold=True)
     if row.trial.state is not TrialState.ENDED:
         say(f"It runs. This is try {kept.try_number}, which ended; --follow shows the present one.", err=True)
-    story = Story(terminal_width())
+    timeline = TryTimeline(terminal_width())
     async for event in backend.trials.events(trial_id, follow=False):
         if isinstance(event, Event) and event.attempt in (None, kept.try_number):
-            for line in story.lines(event):
+            for line in timeline.lines(event):
                 say(line)
     if result is not None:
         await _print_reason(backend, kept, result)
@@ -88,9 +88,9 @@ async def print_follow(backend: Backend, trial_id: int) -> int:
 
 
 async def _follow(backend: Backend, trial_id: int) -> None:
-    story = Story(terminal_width())
+    timeline = TryTimeline(terminal_width())
     async for heard in backend.trials.events(trial_id, follow=True):
-        lines = story.lines(heard) if isinstance(heard, Event) else _heard(heard)
+        lines = timeline.lines(heard) if isinstance(heard, Event) else _heard(heard)
         for line in lines:
             say(line)
 
@@ -105,7 +105,7 @@ async def _print_reason(backend: Backend, kept: KeptFiles, result: Result) -> No
         say(f"\n{result.message}")
     for line in failed_tests(result):
         say(line)
-    log = telling_log(kept.logs, result)
+    log = explaining_log(kept.logs, result)
     if log is None:
         return
     say()

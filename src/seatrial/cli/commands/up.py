@@ -59,10 +59,10 @@ def up(
 
 def _greet(settings: Settings, address: str, workers: int, each: int) -> None:
     from seatrial import __version__
-    from seatrial.sizing import room_here
+    from seatrial.sizing import packing_here
 
     job = '{"tasks": ["answer-file"], "agents": [{"name": "oracle"}]}'
-    room = f"up to {each} trials at once" if each else f"as many trials as fit into {room_here(settings).size}"
+    room = f"up to {each} trials at once" if each else f"as many trials as fit into {packing_here(settings).size}"
     summary = f"{workers}, with {room}" if not each else f"{workers}, each with {room}"
     summary = summary if workers else "none; start one with `seatrial worker`"
     say(f"Seatrial {__version__} is up: {address}")

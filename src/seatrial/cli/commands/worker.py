@@ -21,7 +21,7 @@ def worker(
         int | None,
         typer.Option(
             min=1,
-            help="Keep this many worker processes running, and replace a dead one. With auto they share the room.",
+            help="Keep this many worker processes running, and replace a dead one. With auto they share the machine.",
         ),
     ] = None,
     leave_when_idle: Annotated[
@@ -53,7 +53,7 @@ def worker(
 
     capacity = read_settings().concurrency if concurrency is None else concurrency
     if processes is not None:
-        _keep(processes, capacity, _rules_of_stay(read_settings(), leave_when_idle, minimum_workers))
+        _keep_running(processes, capacity, _rules_of_stay(read_settings(), leave_when_idle, minimum_workers))
         return
 
     async def work() -> bool:
@@ -76,7 +76,7 @@ def worker(
         raise typer.Exit(LEFT_BY_ITSELF)
 
 
-def _keep(processes: int, capacity: int, settings: Settings) -> None:
+def _keep_running(processes: int, capacity: int, settings: Settings) -> None:
     """This process runs no trial, so it outlives every worker and sees how each of them ends."""
     import asyncio
 
@@ -121,7 +121,7 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
     import contextlib
     import os
 
-    from seatrial.sizing import room_here
+    from seatrial.sizing import packing_here
     from seatrial.system.processes import on_signals
     from seatrial.wiring import leave_machine, load_worker, machine_of
 
@@ -141,7 +141,7 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
         except asyncio.CancelledError:
             # The worker holds nothing yet. A thread that imports cannot be stopped and would delay the exit by seconds.
             os._exit(0)
-        room = f"up to {capacity} trials" if capacity else f"what fits into {room_here(installation.settings).size}"
+        room = f"up to {capacity} trials" if capacity else f"what fits into {packing_here(installation.settings).size}"
         say(f"Worker ready: {room} at once. Interrupt to drain and stop.", err=True)
         duty = asyncio.create_task(worker.run())
         examining = asyncio.create_task(_tell_what_works(installation, worker)) if place.group is None else None

@@ -39,17 +39,17 @@ def _table(board: Board) -> Table:
 
 
 def _cells(each: Entry) -> tuple[Text, ...]:
-    standing = each.shown
-    line = standing.score
+    job_score = each.shown
+    line = job_score.score
     score = "not scored" if line.value is None else estimate(line.value, line.low, line.high)
-    jobs = f"{standing.job} (+{len(each.others)})" if each.others else str(standing.job)
+    jobs = f"{job_score.job} (+{len(each.others)})" if each.others else str(job_score.job)
     return (
         Text(NOTHING if each.rank is None else str(each.rank)),
         plain(shown(each.label)),
         Text(score),
         Text(percent(line.coverage)),
-        Text(str(standing.attempts)),
-        Text(dollars(standing.cost_per_trial)),
+        Text(str(job_score.attempts)),
+        Text(dollars(job_score.cost_per_trial)),
         Text(jobs),
     )
 

@@ -23,14 +23,13 @@ from datetime import datetime
 
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.trial import (
-    OUTSIDE_LOSSES_ALLOWED,
     SHARED_LOSSES_ALLOWED,
     SHARING,
     Trial,
     TrialState,
 )
 
-__all__ = ["OUTSIDE_LOSSES_ALLOWED", "SHARED_LOSSES_ALLOWED", "Suspects", "divide", "may_take", "most_tries", "waiting"]
+__all__ = ["SHARED_LOSSES_ALLOWED", "Suspects", "divide", "may_take", "waiting"]
 
 
 class Suspects(Frozen):
@@ -75,8 +74,3 @@ def may_take(worker: str, group: str, suspects: Iterable[Trial], now: datetime) 
     if any(trial.state is TrialState.RUNNING and trial.worker != worker for trial in mine):
         return []
     return [trial for trial in mine if trial.is_due(now)]
-
-
-def most_tries(tries: int, held: int) -> int:
-    """How often a trial can be claimed, if its job allows ``tries`` and no worker holds more than ``held`` trials."""
-    return OUTSIDE_LOSSES_ALLOWED + SHARED_LOSSES_ALLOWED + max(held, 1).bit_length() + 1 + tries

@@ -37,9 +37,6 @@ class Size(Frozen):
     def less(self, other: Size) -> Size:
         return Size(memory_mb=max(self.memory_mb - other.memory_mb, 0), cpus=max(self.cpus - other.cpus, 0.0))
 
-    def plus(self, other: Size) -> Size:
-        return Size(memory_mb=self.memory_mb + other.memory_mb, cpus=self.cpus + other.cpus)
-
     def times(self, other: Size) -> int:
         """How many of the other fit, side by side."""
         by_memory = self.memory_mb // other.memory_mb if other.memory_mb else math.inf
@@ -74,13 +71,14 @@ class Overcommit(Frozen):
     memory: float = Field(default=1.0, gt=0)
     cpus: float = Field(default=8.0, gt=0)
 
-    def room(self, machine: Size) -> Size:
+    def usable(self, machine: Size) -> Size:
+        """What trials on this machine may declare together."""
         memory_mb = int(machine.memory_mb * MEMORY_SHARE * self.memory)
         return Size(memory_mb=memory_mb, cpus=machine.cpus * self.cpus)
 
 
 class Packing(Frozen):
-    """The room of one worker: what its trials may declare together, and what a trial counts that declares nothing."""
+    """What fits into one worker: what its trials may declare together, and what a trial that declares nothing takes."""
 
     size: Size
     usual: Size

@@ -63,7 +63,7 @@ class Amount:
         )
 
     def part(self, of: int) -> Amount:
-        """One of so many equal parts."""
+        """One of ``of`` equal parts."""
         return Amount(self.nanodollars // of, self.tokens // of, self.calls // of)
 
     def least(self, other: Amount) -> Amount:

@@ -12,7 +12,7 @@ Over all holders, what was spent and what the slices hold is never more than the
   for as long can say that others are silent: after an outage, everybody needs a moment to report.
 * A call that waits for room comes before idle slices, and whoever waits longest comes first.
 
-Pure: the store passes in what it holds, and keeps what it gets. ``engine/budgets.py`` is the holders' side.
+Pure: the store passes in what it holds, and keeps what it gets. ``engine/budgets`` is the holders' side.
 """
 
 from __future__ import annotations

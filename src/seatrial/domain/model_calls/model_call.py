@@ -7,10 +7,8 @@ provider told a number.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import datetime
 from enum import StrEnum
-from functools import reduce
 
 from pydantic import Field
 
@@ -158,11 +156,6 @@ class CallSums(Frozen):
             cost_usd=self.cost_usd,
             model_calls=self.calls,
         )
-
-
-def sum_calls(calls: Iterable[ModelCall]) -> CallSums:
-    """One pass; the calls of a long trial need not be in memory at once."""
-    return reduce(CallSums.and_also, calls, CallSums())
 
 
 def _sum[Number: (int, float)](one: Number | None, other: Number | None) -> Number | None:

@@ -25,7 +25,7 @@ LONGEST_PAUSE_SEC = 600.0
 _BURST_SEC = 1.0
 _MOST_ANSWERS = 2_000
 _FORGET_AFTER = timedelta(minutes=10)
-"""A limit that nobody has come near to for this long is dropped."""
+"""A limit that was not nearly reached for this long is dropped."""
 
 
 class PaceState(Frozen):

@@ -14,8 +14,8 @@ from seatrial.domain.reports.figures import plural
 from seatrial.domain.reports.score import ScoreLine
 
 
-class Standing(Frozen):
-    """One configuration in one job."""
+class JobScore(Frozen):
+    """The score of one configuration in one job, with what the leaderboard's rules say about it."""
 
     job: int
     name: str
@@ -43,11 +43,11 @@ class Entry(Frozen):
     model: str | None
     rank: int | None = None
     """Among the eligible entries of its board; ``None`` if it is not eligible or not scored."""
-    shown: Standing
+    shown: JobScore
     """The job that stands for the configuration."""
     chosen: str
     """Why this job."""
-    others: tuple[Standing, ...] = ()
+    others: tuple[JobScore, ...] = ()
     """Further jobs of the same configuration and tasks, newest first; in no number of ``shown``."""
 
 
@@ -72,9 +72,9 @@ class Leaderboard(Frozen):
     """Older jobs that were not looked at, because there are too many."""
 
 
-def entry(label: str, agent: str, model: str | None, standings: Iterable[Standing]) -> Entry:
-    """``standings``: of one configuration on the same tasks, at least one."""
-    newest_first = sorted(standings, key=lambda each: each.job, reverse=True)
+def entry(label: str, agent: str, model: str | None, scores: Iterable[JobScore]) -> Entry:
+    """``scores``: of one configuration on the same tasks, at least one."""
+    newest_first = sorted(scores, key=lambda each: each.job, reverse=True)
     eligible = [each for each in newest_first if each.eligible]
     scored = [each for each in newest_first if each.score.value is not None]
     shown = (eligible or scored or newest_first)[0]
@@ -107,7 +107,7 @@ def _with_rank(each: Entry, values: Sequence[float]) -> Entry:
     return each.model_copy(update={"rank": 1 + sum(other > value for other in values)})
 
 
-def _why(jobs: Sequence[Standing], eligible: Sequence[Standing], scored: Sequence[Standing]) -> str:
+def _why(jobs: Sequence[JobScore], eligible: Sequence[JobScore], scored: Sequence[JobScore]) -> str:
     if len(jobs) == 1:
         return "the only job"
     if eligible:

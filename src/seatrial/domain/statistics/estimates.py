@@ -54,10 +54,6 @@ class Interval(Frozen):
     note: str = ""
     """A caveat for the reader. Empty: an interval that needs one is not given."""
 
-    @property
-    def half_width(self) -> float:
-        return (self.high - self.low) / 2
-
 
 class Passes(NamedTuple):
     """Passed trials of one task."""
@@ -272,7 +268,7 @@ def _resampled_passes(task: Passes) -> list[tuple[int, float]]:
 
 
 def _summed_ends(values: Ladder, tasks: int) -> tuple[float, float] | None:
-    """The quantiles of the mean over so many tasks, from its exact distribution: what endless draws would give.
+    """The quantiles of the mean over ``tasks`` tasks, from its exact distribution: what endless draws would give.
     ``None`` if the sums take too many values."""
     lowest = min(values.chances)
     reach = max(values.chances) - lowest

@@ -1,11 +1,11 @@
 """What a worker has spent of each cap, in a file that outlives its process.
 
 A worker reports to the store about once a second. If it is killed, what it spent since then is known to nobody but this
-file: it is written before each call is sent and after each has ended. Whoever recovers on the same machine reports it
-in the name of the dead worker. Reports are totals, so it does not matter how much of it the store knew already.
+file: it is written before each call is sent and after each has ended. Another worker of the same machine then reports
+it in the name of the dead one. Reports are totals, so it does not matter how much of it the store knew already.
 
 One record of a fixed size for each holder, overwritten in place. A record lies within a page of the file, so a kill
-leaves it as it was or as it should be. It need not survive a power failure.
+leaves either the old one or the new one. It need not survive a power failure.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pathlib import Path
 
 from seatrial.domain.model_calls.budget import NOTHING, Amount, Scope
 from seatrial.domain.model_calls.budget_slices import SliceReport
-from seatrial.engine.budgets.pot import Pot
+from seatrial.engine.budgets.held_slice import HeldSlice
 from seatrial.engine.clock import Clock
 from seatrial.ports.store.budgets import BudgetStore
 from seatrial.system.processes import WorkerName
@@ -32,7 +32,7 @@ _RECORD = 1024
 _LAST_REPORT = 2**62
 """Comes after every report of the worker itself."""
 _OLDEST_SEC = 43_200.0
-"""The store remembers a holder for a day. Later, it could not tell what it knew already."""
+"""The store remembers a holder for a day. Later, it could count the same spending twice."""
 _LARGEST = 64 << 20
 
 
@@ -46,14 +46,14 @@ class Ledger:
         """Of each holder: where its record is, and how it begins."""
         self._free: list[int] = []
 
-    def write(self, pot: Pot) -> None:
-        known = self._places.get(pot.holder)
+    def write(self, held: HeldSlice) -> None:
+        known = self._places.get(held.holder)
         if known is None:
             place = self._free.pop() if self._free else len(self._places)
-            named = json.dumps([pot.holder, pot.scope.name, pot.scope.job_id, pot.rank])[:-1]
-            known = self._places[pot.holder] = (place, named)
+            named = json.dumps([held.holder, held.scope.name, held.scope.job_id, held.rank])[:-1]
+            known = self._places[held.holder] = (place, named)
         place, named = known
-        spent, ahead = pot.spent, pot.in_flight
+        spent, ahead = held.spent, held.in_flight
         self._put(
             place,
             f"{named}, [{spent.nanodollars}, {spent.tokens}, {spent.calls}]"
@@ -93,7 +93,7 @@ class Ledgers:
         return cls(work_dir.parent / _FOLDER)
 
     def new(self, name: str) -> Ledger:
-        """For a ``Budgets`` of this process, which has such a name of its own."""
+        """The ledger of one ``Budgets`` of this process, by its name."""
         return Ledger(self.folder / f"{WorkerName.mine().folder}@{name}")
 
     async def settle_dead(self, store: BudgetStore, lease: timedelta, clock: Clock) -> int:
@@ -133,7 +133,7 @@ def _reports(content: bytes) -> Iterator[SliceReport]:
 
 
 def _is_dead(path: Path) -> bool:
-    """A ledger of another machine, or from before a reboot, is left to age."""
+    """A ledger of another machine, or from before a reboot, counts as dead when it is old."""
     worker = WorkerName.of_folder(path.name.rpartition("@")[0])
     if worker is not None and worker.process.is_dead:
         return True

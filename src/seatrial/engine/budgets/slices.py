@@ -16,8 +16,8 @@ from datetime import timedelta
 
 from seatrial.domain.model_calls.budget import Amount, Cap, Scope
 from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
+from seatrial.engine.budgets.held_slice import Ask, HeldSlice, Waiting
 from seatrial.engine.budgets.ledger import Ledgers
-from seatrial.engine.budgets.pot import Ask, Pot, Waiting
 from seatrial.engine.clock import Clock, uptime
 from seatrial.errors import StoreUnavailable
 from seatrial.ports.store.budgets import BudgetStore
@@ -26,11 +26,11 @@ EVERY_SEC = 1.0
 _AGAIN_SEC = 0.25
 """Pause between two requests for the same room."""
 _SHORTEST_SEC = 0.001
-"""Less than the clock's smallest step would wait for ever in steps of nothing."""
+"""The shortest wait. With less than the clock's smallest step, a call would wait for ever."""
 _ANSWER_SEC = 10.0
 _TRUSTED_SEC = 5.0
-"""A holder begins no call so long after its last report that was answered. It is much shorter than a lease: what it
-spends in this time is unknown to the store, and lost if the worker dies."""
+"""How long a holder may begin calls after its last answered report. Much shorter than a lease: what it spends in this
+time is unknown to the store, and lost if the worker dies."""
 _REMEMBERED_SEC = 43_200.0
 """A worker remembers for half a day what it spent in a job that it has no trial of. The store remembers longer."""
 _NO_CAP = Cap()
@@ -52,14 +52,14 @@ class Budgets:
         """``elapsed`` counts seconds, also while the machine sleeps. Without ``ledgers``, what was spent since the last
         report is lost with the process."""
         self._store = store
-        name = secrets.token_hex(4)  # a process may have one after another, and holders have names of their own
+        name = secrets.token_hex(4)  # a process may have several, one after another, and each holder needs its own name
         self._holder = f"{worker}#{name}"
         self._ledger = ledgers.new(name) if ledgers is not None else None
         self._clock = clock
         self._lease = lease
         self._day = day.limits
         self.elapsed = elapsed
-        self._pots: dict[tuple[str, int], Pot] = {}
+        self._slices: dict[tuple[str, int], HeldSlice] = {}
         self._numbers = itertools.count(1)
         self._exchanging = asyncio.Lock()
         self._begun = 0
@@ -70,15 +70,15 @@ class Budgets:
         """Since when the store has answered every time, without long pauses."""
         self._answered_at = -math.inf
 
-    def pot(self, scope: Scope, cap: Amount, trial_id: int, rank: int = 0) -> Pot:
-        """The pot of a scope. Each try of a trial has one of its own: an earlier one may still be ending."""
-        pot = self._pots.get((scope.name, rank))
-        if pot is None:
-            pot = Pot(scope, cap, f"{self._holder}.{next(self._numbers)}", rank)
-            self._pots[scope.name, rank] = pot
-        pot.users.add(trial_id)
-        pot.closed_at = None
-        return pot
+    def open_slice(self, scope: Scope, cap: Amount, trial_id: int, rank: int = 0) -> HeldSlice:
+        """The slice of a scope. Each try of a trial has its own, because an earlier try may still be ending."""
+        held = self._slices.get((scope.name, rank))
+        if held is None:
+            held = HeldSlice(scope, cap, f"{self._holder}.{next(self._numbers)}", rank)
+            self._slices[scope.name, rank] = held
+        held.users.add(trial_id)
+        held.closed_at = None
+        return held
 
     def day(self) -> tuple[Scope, Amount]:
         return Scope.of_day(self._clock()), self._day
@@ -86,17 +86,17 @@ class Budgets:
     def next_ticket(self) -> int:
         return next(self._numbers)
 
-    def note(self, pots: Iterable[Pot]) -> None:
+    def note(self, slices: Iterable[HeldSlice]) -> None:
         """A call is about to be sent, or has ended."""
         if self._ledger is not None:
-            for pot in pots:
-                self._ledger.write(pot)
+            for held in slices:
+                self._ledger.write(held)
 
     def tell(self) -> None:
-        """Wakes calls that wait for room. Usually none does: this runs after every call, and a worker has many pots."""
+        """Wakes calls that wait for room. Runs after every call, and usually none waits: then it looks at no slice."""
         if self._waits:
-            for pot in self._pots.values():
-                pot.wake_first()
+            for held in self._slices.values():
+                held.wake_first()
 
     async def sync(self) -> None:
         """One exchange with the store about whatever changed. Called every second."""
@@ -105,20 +105,20 @@ class Budgets:
 
     async def leave(self) -> None:
         """Gives back all slices. Calls have ended by then."""
-        for pot in self._pots.values():
-            pot.users.clear()
-            pot.is_dirty = True
+        for held in self._slices.values():
+            held.users.clear()
+            held.is_dirty = True
         await self.sync()
         if self._ledger is not None:
             self._ledger.remove()
 
-    async def wait(self, ask: Ask, lacking: Sequence[Pot], longest_sec: float, *, at_once: bool) -> None:
-        """Returns after something changed that a waiting call may profit from: the end of another call, or an exchange.
-        The first of those that wait asks the store, ``at_once`` or after a moment."""
+    async def wait(self, ask: Ask, lacking: Sequence[HeldSlice], longest_sec: float, *, at_once: bool) -> None:
+        """Waits for something that may help the call: the end of another call, or an exchange. The call that has waited
+        longest asks the store, ``at_once`` or after a moment."""
         registered, woken = self._begun, asyncio.get_running_loop().create_future()
-        for pot in lacking:
-            pot.waiting[ask.ticket] = Waiting(pot.need(ask), ask.since, woken)
-        asks = any(pot.is_turn_of(ask) for pot in lacking)
+        for held in lacking:
+            held.waiting[ask.ticket] = Waiting(held.need(ask), ask.since, woken)
+        asks = any(held.is_turn_of(ask) for held in lacking)
         self._waits += 1
         try:
             if not (asks and at_once):
@@ -128,11 +128,11 @@ class Budgets:
                 await self._refresh(registered)
         finally:
             self._waits -= 1
-            for pot in lacking:
-                del pot.waiting[ask.ticket]
+            for held in lacking:
+                del held.waiting[ask.ticket]
 
     async def _refresh(self, registered: int) -> None:
-        """Returns after an exchange that began later than the first so many."""
+        """Makes an exchange, unless one has begun since the call registered."""
         async with self._exchanging:
             if self._begun <= registered:
                 with contextlib.suppress(StoreUnavailable, TimeoutError):  # ``sync`` reports it; the call waits
@@ -142,40 +142,40 @@ class Budgets:
         self._begun += 1
         asked_at = self.elapsed()
         if asked_at - self._answered_at > self._lease.total_seconds() / 2:
-            self._contact_since = None  # it would not have noticed an outage
+            self._contact_since = None  # an outage since then would not have been noticed
         contact_sec = 0.0 if self._contact_since is None else asked_at - self._contact_since
-        due = [pot for pot in self._pots.values() if self._is_due(pot, asked_at)]
-        reports = [pot.report(asked_at, contact_sec) for pot in due]
+        due = [held for held in self._slices.values() if self._is_due(held, asked_at)]
+        reports = [held.report(asked_at, contact_sec) for held in due]
         if reports:
             grants = await self._answer(due, reports)
-            for pot, report in zip(due, reports, strict=True):
-                pot.obey(report, grants.get(report.holder), asked_at, self._trusted_sec)
-                if pot.closed_at is not None and self._ledger is not None:
-                    self._ledger.drop(pot.holder)
+            for held, report in zip(due, reports, strict=True):
+                held.apply(report, grants.get(report.holder), asked_at, self._trusted_sec)
+                if held.closed_at is not None and self._ledger is not None:
+                    self._ledger.drop(held.holder)
             self.tell()
-        for name in [name for name, pot in self._pots.items() if self._is_forgotten(pot, asked_at)]:
-            del self._pots[name]
+        for name in [name for name, held in self._slices.items() if self._is_forgotten(held, asked_at)]:
+            del self._slices[name]
 
-    async def _answer(self, due: Sequence[Pot], reports: Sequence[SliceReport]) -> dict[str, SliceGrant]:
+    async def _answer(self, due: Sequence[HeldSlice], reports: Sequence[SliceReport]) -> dict[str, SliceGrant]:
         try:
             async with asyncio.timeout(_ANSWER_SEC):
                 grants = await self._store.exchange(reports, self._lease, self._clock())
         except BaseException:
             self._contact_since = None
-            for pot in due:
-                pot.is_dirty = True
+            for held in due:
+                held.is_dirty = True
             raise
         self._answered_at = self.elapsed()
         if self._contact_since is None:
             self._contact_since = self._answered_at
         return grants
 
-    def _is_due(self, pot: Pot, now: float) -> bool:
-        if pot.closed_at is not None:
+    def _is_due(self, held: HeldSlice, now: float) -> bool:
+        if held.closed_at is not None:
             return False
-        holds = pot.is_capped or bool(pot.in_flight)
-        is_late = holds and now - pot.told_at > self._trusted_sec / 2
-        return pot.is_dirty or pot.is_over or bool(pot.waiting) or is_late
+        holds = held.is_capped or bool(held.in_flight)
+        is_late = holds and now - held.told_at > self._trusted_sec / 2
+        return held.is_dirty or held.is_over or bool(held.waiting) or is_late
 
-    def _is_forgotten(self, pot: Pot, now: float) -> bool:
-        return pot.closed_at is not None and (pot.rank > 0 or now - pot.closed_at > _REMEMBERED_SEC)
+    def _is_forgotten(self, held: HeldSlice, now: float) -> bool:
+        return held.closed_at is not None and (held.rank > 0 or now - held.closed_at > _REMEMBERED_SEC)

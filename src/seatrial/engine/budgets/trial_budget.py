@@ -1,9 +1,9 @@
 """Hard budgets, as the gateway uses them: ``reserve`` before a call to a model, ``settle`` after it.
 
 The price is taken from the trial's cap, its job's and the day's. The worker holds a slice of each, so a call does not
-ask the store while the slices last. What a call may cost at most is counted from its start: of calls that race for the
-last cents, not all can win. If nothing is free, but calls under way hold more than they will need, the next call waits
-for them. It is refused only when a cap is spent.
+ask the store while the slices last. What a call may cost at most is counted from its start: if calls race for the last
+cents, some have to wait or are refused. If nothing is free, but calls under way hold more than they will need, the next
+call waits for them. It is refused only when a cap is spent.
 
 It knows neither HTTP nor prices: the gateway says what a call is expected to cost, and what it did cost.
 """
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from seatrial.domain.model_calls.budget import MOST, NOTHING, WITHOUT_CAP, Amount, Budget, Scope
-from seatrial.engine.budgets.pot import Ask, Pot
+from seatrial.engine.budgets.held_slice import Ask, HeldSlice
 from seatrial.engine.budgets.slices import Budgets
 
 PATIENCE_SEC = 600.0
@@ -45,9 +45,9 @@ class Reservation:
     """One call's part of the budgets. Ends with exactly one of ``settle``, ``settle_unknown`` and ``release``; the
     first of them counts. A call whose block is left without any of them is settled as unknown."""
 
-    def __init__(self, owner: TrialBudget, pots: tuple[Pot, ...], expected: Amount, most: Amount) -> None:
+    def __init__(self, owner: TrialBudget, slices: tuple[HeldSlice, ...], expected: Amount, most: Amount) -> None:
         self._owner = owner
-        self._pots = pots
+        self._slices = slices
         self._expected = expected
         self.most = most
         """What the call may cost at most. Clamp its output to this."""
@@ -63,14 +63,14 @@ class Reservation:
         more = used - self.most
         if not more:
             return True
-        free = self._owner.free(self._pots)
+        free = self._owner.free(self._slices)
         if not free.covers(more):
-            self._owner.cut(self._pots, more)
+            self._owner.cut(self._slices, more)
             return False
         ahead = self._expected.least(free)  # so that not every piece of the stream comes here again
         more = Amount(max(more.nanodollars, ahead.nanodollars), max(more.tokens, ahead.tokens), more.calls)
-        for pot in self._pots:
-            pot.stretch(more)
+        for held in self._slices:
+            held.stretch(more)
         self.most += more
         return True
 
@@ -79,7 +79,7 @@ class Reservation:
         if self.is_settled:
             return
         self.is_settled = True
-        self._owner.settled(self, self._pots, self._expected, actual)
+        self._owner.settled(self, self._slices, self._expected, actual)
 
     def settle_unknown(self) -> None:
         """For a call whose connection broke before the provider told its price: counts what was expected, or what its
@@ -114,11 +114,11 @@ class TrialBudget:
     refused: Refused | None = None
     """Why a call was refused, or a stream cut, if one was: the trial is marked ``over_budget``."""
     _open: set[Reservation] = field(default_factory=set)
-    _used: dict[str, Pot] = field(default_factory=dict)
+    _used: dict[str, HeldSlice] = field(default_factory=dict)
     _is_closed: bool = False
 
     def __post_init__(self) -> None:
-        """The trial's own caps, which do not change from call to call. A trial without a cap has no pot: its result
+        """The trial's own caps, which do not change from call to call. A trial without a cap has no slice: its result
         says what it spent."""
         of_job = (Scope.of_job(self.job_id), self._budget.job.limits, 0)
         of_trial = (Scope.of_trial(self.job_id, self.trial_id), self._budget.trial.limits, self.try_number)
@@ -143,16 +143,16 @@ class TrialBudget:
         asked: set[str] = set()
         try:
             while not self._is_closed:
-                pots, waited = self._pots(), budgets.elapsed() - began
-                spent = next((pot for pot in pots if pot.is_spent(ask)), None)
-                lacking = [pot for pot in pots if not pot.admits(ask, budgets.elapsed())]
+                slices, waited = self._slices(), budgets.elapsed() - began
+                spent = next((held for held in slices if held.is_spent(ask)), None)
+                lacking = [held for held in slices if not held.admits(ask, budgets.elapsed())]
                 if spent is None and not lacking:
-                    return self._take(ask, pots)
+                    return self._take(ask, slices)
                 if spent is not None:
                     return self._refuse(spent, waited)
                 if waited >= patience_sec:
                     return _refusal(lacking[0], waited, is_spent=False)
-                names = {pot.scope.name for pot in lacking}
+                names = {held.scope.name for held in lacking}
                 is_new, asked = not names <= asked, asked | names
                 await budgets.wait(ask, lacking, patience_sec - waited, at_once=is_new)
             return Refused("ended")
@@ -160,16 +160,18 @@ class TrialBudget:
             if asked:  # the calls behind it may have room now
                 budgets.tell()
 
-    def free(self, pots: tuple[Pot, ...]) -> Amount:
+    def free(self, slices: tuple[HeldSlice, ...]) -> Amount:
         now, free = self._budgets.elapsed(), WITHOUT_CAP
-        for pot in pots:
-            free = free.least(pot.room(now))
+        for held in slices:
+            free = free.least(held.room(now))
         return free
 
-    def settled(self, reservation: Reservation, pots: tuple[Pot, ...], expected: Amount, actual: Amount) -> None:
-        for pot in pots:
-            pot.settle(reservation.most, expected, actual, self.trial_id)
-        self._budgets.note(pots)
+    def settled(
+        self, reservation: Reservation, slices: tuple[HeldSlice, ...], expected: Amount, actual: Amount
+    ) -> None:
+        for held in slices:
+            held.settle(reservation.most, expected, actual, self.trial_id)
+        self._budgets.note(slices)
         self.spent += actual
         self._open.discard(reservation)
         self._budgets.tell()
@@ -184,22 +186,22 @@ class TrialBudget:
 
     def _left_of(self, *kinds: str) -> Amount:
         left = WITHOUT_CAP
-        for pot in self._used.values() if self._is_closed else self._pots():
-            if pot.scope.kind in kinds:
-                known = pot.left()
-                left = left.least(pot.cap if known is None else known)
+        for held in self._used.values() if self._is_closed else self._slices():
+            if held.scope.kind in kinds:
+                known = held.left()
+                left = left.least(held.cap if known is None else known)
         return left
 
     @property
     def counts_tokens(self) -> bool:
         """Whether a cap is in dollars or tokens, so that the length of a call matters."""
-        caps = () if self._is_closed else (pot.cap for pot in self._pots())
+        caps = () if self._is_closed else (held.cap for held in self._slices())
         return any(cap.nanodollars < MOST or cap.tokens < MOST for cap in caps)
 
-    def cut(self, pots: tuple[Pot, ...], more: Amount) -> None:
-        """Notes that a stream was cut, because a cap had no more for it."""
+    def cut(self, slices: tuple[HeldSlice, ...], more: Amount) -> None:
+        """Records that a stream was cut because a cap is spent."""
         now = self._budgets.elapsed()
-        self._refuse(next(pot for pot in pots if not pot.room(now).covers(more)), 0.0)
+        self._refuse(next(held for held in slices if not held.room(now).covers(more)), 0.0)
 
     def __enter__(self) -> TrialBudget:
         return self
@@ -212,36 +214,36 @@ class TrialBudget:
         self._is_closed = True
         for reservation in list(self._open):
             reservation.settle_unknown()
-        for pot in self._used.values():
-            pot.users.discard(self.trial_id)
-            pot.is_dirty = True
+        for held in self._used.values():
+            held.users.discard(self.trial_id)
+            held.is_dirty = True
         self._used.clear()
         self._budgets.tell()
 
-    def _pots(self) -> tuple[Pot, ...]:
+    def _slices(self) -> tuple[HeldSlice, ...]:
         """Of the trial, its job and today."""
         wanted = (*self._own, (*self._budgets.day(), 0)) if self._counts_for_day else self._own
-        pots = tuple(self._budgets.pot(scope, cap, self.trial_id, rank) for scope, cap, rank in wanted)
-        self._used.update((pot.scope.name, pot) for pot in pots)
-        return pots
+        slices = tuple(self._budgets.open_slice(scope, cap, self.trial_id, rank) for scope, cap, rank in wanted)
+        self._used.update((held.scope.name, held) for held in slices)
+        return slices
 
-    def _take(self, ask: Ask, pots: tuple[Pot, ...]) -> Reservation:
+    def _take(self, ask: Ask, slices: tuple[HeldSlice, ...]) -> Reservation:
         now, most = self._budgets.elapsed(), ask.most
-        for pot in pots:
-            most = most.least(pot.offer(ask, self.trial_id, now))
+        for held in slices:
+            most = most.least(held.offer(ask, self.trial_id, now))
         expected = ask.expected.least(most)
-        for pot in pots:
-            pot.promise(most, expected, self.trial_id)
-        self._budgets.note(pots)
-        reservation = Reservation(self, pots, expected, most)
+        for held in slices:
+            held.promise(most, expected, self.trial_id)
+        self._budgets.note(slices)
+        reservation = Reservation(self, slices, expected, most)
         self._open.add(reservation)
         return reservation
 
-    def _refuse(self, pot: Pot, waited_sec: float) -> Refused:
-        self.refused = _refusal(pot, waited_sec, is_spent=True)
+    def _refuse(self, held: HeldSlice, waited_sec: float) -> Refused:
+        self.refused = _refusal(held, waited_sec, is_spent=True)
         return self.refused
 
 
-def _refusal(pot: Pot, waited_sec: float, *, is_spent: bool) -> Refused:
-    left = pot.left()
-    return Refused(pot.scope.kind, pot.cap, NOTHING if left is None else left, waited_sec, is_spent)
+def _refusal(held: HeldSlice, waited_sec: float, *, is_spent: bool) -> Refused:
+    left = held.left()
+    return Refused(held.scope.kind, held.cap, NOTHING if left is None else left, waited_sec, is_spent)

@@ -24,8 +24,8 @@ async def depart(
 ) -> None:
     """Ends the machine after an idle leave, or says that it has drained after a notice.
 
-    Raises ``ServiceUnavailable`` if the platform does not answer: the worker then ends with an error, and whoever
-    restarts it gets a worker that leaves later."""
+    Raises ``ServiceUnavailable`` if the platform does not answer: the worker then ends with an error, and the one that
+    is started in its place leaves later."""
     if idle:
         await _insist("end this machine", departure.end_machine, sleep)
     elif noticed:

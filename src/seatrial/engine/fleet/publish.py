@@ -1,7 +1,7 @@
 """Publishes the signals of autoscalers, by one of all API processes at a time.
 
 A lease in the store decides which one. Its successor takes over after the lease has expired; the metrics are gauges, so
-a value that is published twice at a change changes no decision.
+a value that both publish changes no decision.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Publisher:
             return False
         try:
             await self._sink.publish(values_of(await self._signals.look()))
-        except Exception:  # perhaps only from here; another process may try
+        except Exception:  # perhaps only this process cannot publish; another one may try
             await self._duties.take(_DUTY, self._process, timedelta(0), self._clock())
             raise
         return True

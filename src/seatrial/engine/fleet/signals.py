@@ -41,8 +41,8 @@ class Signals(Frozen):
     """The machine in which work is counted."""
 
 
-class Yardstick(Frozen):
-    """In which machines work is counted."""
+class MachineUnit(Frozen):
+    """The size of machine in which work is counted."""
 
     machine: MachineSize | None = None
     """``None``: what live workers report, or else this machine."""
@@ -58,12 +58,12 @@ class FleetSignals:
         self,
         store: Store,
         clock: Clock,
-        yardstick: Yardstick,
+        unit: MachineUnit,
         live_workers: Callable[[], Awaitable[Sequence[WorkerRow]]],
     ) -> None:
         self._store = store
         self._clock = clock
-        self._yardstick = yardstick
+        self._unit = unit
         self._live_workers = live_workers
         self._asks: RecentlyUsed[Resources] = RecentlyUsed(_TASKS_REMEMBERED)
         self._lock = asyncio.Lock()
@@ -86,8 +86,8 @@ class FleetSignals:
         backlog = await self._store.totals.backlog(now)
         work = await self._store.totals.open_work() if backlog.queued or backlog.running else []
         workers = await self._live_workers()
-        machine = self._yardstick.machine or _machine_of(workers)
-        units = work_units(await self._wanted(work), machine, self._yardstick.default, self._yardstick.overcommit)
+        machine = self._unit.machine or _machine_of(workers)
+        units = work_units(await self._wanted(work), machine, self._unit.default, self._unit.overcommit)
         oldest = backlog.oldest_queued_at
         return Signals(
             work_units=round(units, 3),

@@ -1,4 +1,4 @@
-"""How long a worker stays, and what keeps its machine while it holds trials.
+"""When a worker leaves, and how its machine is protected while it holds trials.
 
 A worker asks here before each claim, and whenever there was nothing to claim. The order makes sure that no scale-in
 ends a trial: the platform confirms the protection, then the worker claims; the worker holds nothing any more, then it
@@ -33,7 +33,7 @@ class StayRules:
     leave_when_idle_sec: float = 0.0
     """0 means never."""
     minimum_workers: int = 1
-    """Live workers that stay, whatever happens."""
+    """Live workers that stay even if they are idle."""
     lease: timedelta = timedelta(seconds=30)
     """A worker that was silent for longer does not count as live."""
     release_after_sec: float = _RELEASE_AFTER_SEC
@@ -42,7 +42,7 @@ class StayRules:
 
 
 class Tenure:
-    """One per worker. ``protection`` is ``None`` where nobody ends machines by their own choice."""
+    """One per worker. ``protection`` is ``None`` where no platform ends machines."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Tenure:
         self._wants_protection = False
         self._is_protected = False
         self._may_be_protected = protection is not None
-        """Also if the last call failed, or an earlier process of this machine died with the protection."""
+        """Also true if the last call failed, or an earlier process of this machine died while it was protected."""
         self._protected_at = 0.0
         self._idle_since: float | None = None
         self._ask_at = 0.0

@@ -88,7 +88,7 @@ class KeyRing:
         """The encrypted keys of a job; ``None`` if there are none."""
         return self.seal.close(json.dumps(dict(keys))) if keys else None
 
-    async def keep(self, name: str, value: str, now: datetime) -> None:
+    async def save(self, name: str, value: str, now: datetime) -> None:
         """Stores a key of the installation, or replaces it."""
         check_key(name, value)
         await self.stored.save(name, self.seal.close(value), now)

@@ -13,7 +13,7 @@ from itertools import batched
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobSpec
 from seatrial.domain.reports.figures import plural
-from seatrial.domain.reports.leaderboard import Board, Leaderboard, Standing, entry, ranked
+from seatrial.domain.reports.leaderboard import Board, JobScore, Leaderboard, entry, ranked
 from seatrial.domain.reports.rules import TERMINAL_BENCH, PlanChanges, check_rules
 from seatrial.domain.reports.score import ScoreLine
 from seatrial.domain.task import Dataset
@@ -54,10 +54,10 @@ class LeaderboardFilter(Frozen):
         return job.created_at < since
 
 
-class _JobStandings(Frozen):
+class _JobScores(Frozen):
     """The configurations of one job, in its order; without what depends on datasets, which may change."""
 
-    items: tuple[Standing, ...]
+    items: tuple[JobScore, ...]
 
 
 class Leaderboards:
@@ -70,13 +70,13 @@ class Leaderboards:
 
     async def leaderboard(self, chosen: LeaderboardFilter) -> Leaderboard:
         jobs, older = await self._jobs(chosen)
-        standings = await self._standings(jobs)
+        by_job = await self._scores_of(jobs)
         datasets = {dataset.id: dataset for dataset in await self._store.tasks.datasets()}
         boards: dict[tuple[str, frozenset[str]], list[Job]] = {}
         for job in jobs:
             boards.setdefault((_name(job.spec.dataset or ""), task_set(job.spec)), []).append(job)
         labels = labels_over_jobs(each for job in jobs for each in configurations_of(job.spec))
-        made = [_board(group, standings, datasets, chosen, labels) for group in boards.values()]
+        made = [_board(group, by_job, datasets, chosen, labels) for group in boards.values()]
         return Leaderboard(
             rules=TERMINAL_BENCH.name,
             version=TERMINAL_BENCH.version,
@@ -98,8 +98,8 @@ class Leaderboards:
             before = page[-1].id
         return found, await self._store.jobs.count(JobFilter()) - looked_at
 
-    async def _standings(self, jobs: Sequence[Job]) -> dict[int, _JobStandings]:
-        known = {job.id: found for job in jobs if (found := self._ended.get(job, _JobStandings)) is not None}
+    async def _scores_of(self, jobs: Sequence[Job]) -> dict[int, _JobScores]:
+        known = {job.id: found for job in jobs if (found := self._ended.get(job, _JobScores)) is not None}
         for some in batched([job for job in jobs if job.id not in known], _JOBS_AT_ONCE):
             ids = [job.id for job in some]
             tallies = await self._store.jobs.tallies(ids)
@@ -114,13 +114,13 @@ class Leaderboards:
 
 def _of_job(
     job: Job, scores: ScoreLines, tallies: Sequence[Tally], totals: Sequence[ConfigurationTotals]
-) -> _JobStandings:
+) -> _JobScores:
     lines = {line.label: line for line in scores.items}
     sums = {each.agent_index: each for each in totals}
     labels = configuration_labels(job.spec.agents)
-    return _JobStandings(
+    return _JobScores(
         items=tuple(
-            _standing(
+            _job_score(
                 job,
                 index,
                 lines.get(label, ScoreLine(label=label)),
@@ -132,7 +132,7 @@ def _of_job(
     )
 
 
-def _standing(job: Job, index: int, line: ScoreLine, tallies: Sequence[Tally], sums: ConfigurationTotals) -> Standing:
+def _job_score(job: Job, index: int, line: ScoreLine, tallies: Sequence[Tally], sums: ConfigurationTotals) -> JobScore:
     alone = job.spec.model_copy(update={"agents": (job.spec.agents[index],)})
     counts = counts_by_task(tallies)
     if sums.unlimited:
@@ -146,7 +146,7 @@ def _standing(job: Job, index: int, line: ScoreLine, tallies: Sequence[Tally], s
         why_not.append(f"every trial ended: {line.ended} of {line.planned} have")
     cancelled = sum(each.cancelled for each in counts.values())
     stopped = (f"{plural(cancelled, 'planned trial')} cancelled.",) if cancelled else ()
-    return Standing(
+    return JobScore(
         job=job.id,
         name=job.title,
         created_at=job.created_at,
@@ -162,20 +162,20 @@ def _standing(job: Job, index: int, line: ScoreLine, tallies: Sequence[Tally], s
 
 def _board(
     jobs: Sequence[Job],
-    standings: Mapping[int, _JobStandings],
+    by_job: Mapping[int, _JobScores],
     datasets: Mapping[str, Dataset],
     chosen: LeaderboardFilter,
     labels: Mapping[str, str],
 ) -> Board:
     """``jobs``: with the same tasks of the same dataset. ``labels``: of configurations, the same on every board."""
-    found: dict[str, list[Standing]] = {}
+    found: dict[str, list[JobScore]] = {}
     known: dict[str, Configuration] = {}
     for job in jobs:
         missing = _not_the_dataset(job.spec, datasets)
-        for each, standing in zip(configurations_of(job.spec), standings[job.id].items, strict=True):
+        for each, job_score in zip(configurations_of(job.spec), by_job[job.id].items, strict=True):
             if chosen.admits_agent(each):
                 known[each.key] = each
-                found.setdefault(each.key, []).append(_judged(standing, missing, labels[each.key]))
+                found.setdefault(each.key, []).append(_judged(job_score, missing, labels[each.key]))
     entries = [
         entry(labels[key], known[key].agent.name, known[key].agent.model, of_key) for key, of_key in found.items()
     ]
@@ -185,12 +185,12 @@ def _board(
     return Board(label=label, dataset=dataset, tasks=tasks, entries=ranked(entries))
 
 
-def _judged(standing: Standing, missing: str | None, label: str) -> Standing:
-    why_not = (*standing.why_not, *((missing,) if missing else ()))
-    if standing.score.value is None:
+def _judged(job_score: JobScore, missing: str | None, label: str) -> JobScore:
+    why_not = (*job_score.why_not, *((missing,) if missing else ()))
+    if job_score.score.value is None:
         why_not = (*why_not, "a score: no trial has a valid result")
-    score = standing.score.model_copy(update={"label": label})
-    return standing.model_copy(update={"why_not": why_not, "eligible": not why_not, "score": score})
+    score = job_score.score.model_copy(update={"label": label})
+    return job_score.model_copy(update={"why_not": why_not, "eligible": not why_not, "score": score})
 
 
 def _not_the_dataset(spec: JobSpec, datasets: Mapping[str, Dataset]) -> str | None:

@@ -15,7 +15,7 @@ from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job, JobCounts
 from seatrial.domain.reports.report import JobReport
 from seatrial.domain.result import StoredFile
-from seatrial.engine.reports.static_page import TrialStory, job_page, page_name, trial_page
+from seatrial.engine.reports.static_page import ExportedTrial, job_page, page_name, trial_page
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import NotFound
 from seatrial.ports.store import TrialRow
@@ -59,14 +59,14 @@ async def job_archive(of: ExportedJob, rows: Sequence[TrialRow], reader: Reader,
     archive = _Archive()
     yield archive.add(_FIRST, job_page(of.job, of.counts, of.report, rows, exported))
     for row in rows:
-        story = await _story(reader, row)
-        yield archive.add(page_name(row.trial.id), trial_page(story, exported, of_job=True))
+        trial = await _exported(reader, row)
+        yield archive.add(page_name(row.trial.id), trial_page(trial, exported, of_job=True))
     yield archive.close()
 
 
 async def trial_archive(row: TrialRow, reader: Reader, exported: str) -> AsyncIterator[bytes]:
     archive = _Archive()
-    yield archive.add(_FIRST, trial_page(await _story(reader, row), exported, of_job=False))
+    yield archive.add(_FIRST, trial_page(await _exported(reader, row), exported, of_job=False))
     yield archive.close()
 
 
@@ -104,14 +104,14 @@ class _Sink(io.RawIOBase):
         return taken
 
 
-async def _story(reader: Reader, row: TrialRow) -> TrialStory:
+async def _exported(reader: Reader, row: TrialRow) -> ExportedTrial:
     try:
         kept = await reader.files(row.trial.id, None)
     except NotFound:
-        return TrialStory(row=row)
+        return ExportedTrial(row=row)
     trajectory, missing = await _trajectory(reader, kept)
     left_out = (f"{kept.left_out.count} files were not kept.",) if kept.left_out else ()
-    return TrialStory(row=row, trajectory=trajectory, files=kept.files, left_out=(*missing, *left_out))
+    return ExportedTrial(row=row, trajectory=trajectory, files=kept.files, left_out=(*missing, *left_out))
 
 
 async def _trajectory(reader: Reader, kept: KeptFiles) -> tuple[Any, tuple[str, ...]]:

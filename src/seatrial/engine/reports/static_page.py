@@ -43,7 +43,7 @@ details{border-bottom:1px solid var(--line);padding:.3rem 0}summary{cursor:point
 _SHAPES = {"passed": "●", "failed": "✕", "error": "▲", "cancelled": "–"}
 
 
-class TrialStory(Frozen):
+class ExportedTrial(Frozen):
     """A trial with what its last try left."""
 
     row: TrialRow
@@ -75,9 +75,9 @@ def job_page(job: Job, counts: JobCounts, report: JobReport, rows: Sequence[Tria
     return page(job.title, body, exported)
 
 
-def trial_page(story: TrialStory, exported: str, *, of_job: bool) -> str:
+def trial_page(of: ExportedTrial, exported: str, *, of_job: bool) -> str:
     """``of_job``: the job's page is beside it."""
-    trial, result = story.row.trial, story.row.result
+    trial, result = of.row.trial, of.row.result
     title = f"{trial.task.name}, attempt {trial.attempt}"
     body = [
         '<p><a href="../index.html">‹ all trials</a></p>' if of_job else "",
@@ -86,9 +86,9 @@ def trial_page(story: TrialStory, exported: str, *, of_job: bool) -> str:
         f"<p>{_state(trial)}{_reward(result)}</p>",
         f"<p>{text(result.message)}</p>" if result and result.message else "",
         *_tests(result),
-        *_transcript(story.trajectory),
-        *_files(story.files),
-        *(f"<p class=soft>{text(missing)}</p>" for missing in story.left_out),
+        *_transcript(of.trajectory),
+        *_files(of.files),
+        *(f"<p class=soft>{text(missing)}</p>" for missing in of.left_out),
     ]
     return page(title, body, exported)
 

@@ -33,12 +33,12 @@ class Candidates:
 
     tasks: tuple[Task, ...]
     roots: tuple[Path, ...]
-    _keep: Callable[[Task, Path], Awaitable[None]]
+    _add: Callable[[Task, Path], Awaitable[None]]
 
-    async def keep(self) -> list[Task]:
+    async def add(self) -> list[Task]:
         """Adds them."""
         for task, root in zip(self.tasks, self.roots, strict=True):
-            await self._keep(task, root)
+            await self._add(task, root)
         return list(self.tasks)
 
 
@@ -65,7 +65,7 @@ class TaskLibrary:
     async def add(self, path: Path) -> list[Task]:
         """Adds all tasks at ``path``, or none if one is invalid."""
         async with self.candidates([path]) as found:
-            return await found.keep()
+            return await found.add()
 
     @asynccontextmanager
     async def candidates(self, paths: Sequence[Path]) -> AsyncIterator[Candidates]:
@@ -75,7 +75,7 @@ class TaskLibrary:
             inspections = [await asyncio.to_thread(self._look_at, root) for root in roots]
             refuse_invalid(inspections)
             tasks = tuple(inspection.task for inspection in inspections if inspection.task is not None)
-            yield Candidates(tasks, tuple(roots), self._keep)
+            yield Candidates(tasks, tuple(roots), self._add)
 
     async def has(self, task: Task | None) -> bool:
         """Whether a task of the same content was added before."""
@@ -142,7 +142,7 @@ class TaskLibrary:
         finally:
             await asyncio.to_thread(opening.__exit__, None, None, None)
 
-    async def _keep(self, task: Task, root: Path) -> None:
+    async def _add(self, task: Task, root: Path) -> None:
         key = archive_key(task.digest)
         with scratch_directory("seatrial-pack-") as scratch:
             archive = scratch / "task.zip"

@@ -31,11 +31,11 @@ from seatrial.engine.live.watch import Followed, LiveLog
 from seatrial.engine.recent import RecentlyUsed
 from seatrial.engine.tasks.library import TaskLibrary
 from seatrial.engine.trials.call_record import fetch_record
-from seatrial.engine.trials.found_files import KeepLimits
+from seatrial.engine.trials.found_files import SaveLimits
 from seatrial.engine.trials.hand_over import HandOver
 from seatrial.engine.trials.phases import PhaseLog, TrialProgress
 from seatrial.engine.trials.recordable import essential, recordable
-from seatrial.engine.trials.save_files import FileKeeper
+from seatrial.engine.trials.save_files import FileSaver
 from seatrial.engine.trials.trial_files import try_prefix
 from seatrial.errors import NotFound, SeatrialError, StaleTry, StoreUnavailable, TrialFault
 from seatrial.ports.blobs import Blobs
@@ -95,7 +95,7 @@ class TryLimits:
 
     seconds: float
     ceilings: Ceilings = field(default_factory=Ceilings)
-    files: KeepLimits = field(default_factory=KeepLimits)
+    files: SaveLimits = field(default_factory=SaveLimits)
     blobs_patience_sec: float = 120.0
     """How long a try waits for a blob store that does not answer."""
 
@@ -118,7 +118,7 @@ class Executor:
         self._library = records.library
         self._clock = records.clock
         self._final_states = records.final_states
-        self._keeper = FileKeeper(records.blobs, limits.files, limits.blobs_patience_sec)
+        self._saver = FileSaver(records.blobs, limits.files, limits.blobs_patience_sec)
         self._runner = runner
         self._limits = limits
         self._work_dir = work_dir
@@ -142,7 +142,7 @@ class Executor:
             result = await self._result(trial, job, directory, why_stopped, sandbox_gone)
             await self._record(trial, job, result)
         finally:
-            await self._keeper.remove(directory)
+            await self._saver.remove(directory)
 
     async def _result(
         self,
@@ -156,7 +156,7 @@ class Executor:
         secrets: Mapping[str, str] = {}
         result: Result | None = None
         try:
-            await self._keeper.remove(directory)
+            await self._saver.remove(directory)
             directory.mkdir(parents=True)
             keys = await self._patiently(lambda: self._keys(job, job.spec.agents[trial.agent_index]))
             secrets = keys.values
@@ -179,7 +179,7 @@ class Executor:
             log.exception("Unexpected error before or after a trial")
             result = result or _unexpected(fault, Phase.PREPARING)
         sandbox_gone()
-        return await self._keep_or_say(trial, job, result, directory, secrets)
+        return await self._save_or_explain(trial, job, result, directory, secrets)
 
     async def _tell_rest(self, followed: Followed) -> None:
         """Writes the last phases and output. An error here must not change the result."""
@@ -212,8 +212,8 @@ class Executor:
                     keys_may_enter=keys.may_enter,
                     replay=await self._record_for(job, directory),
                     ends_at=started + timedelta(seconds=limit),
-                    keep=await self._final_states.states.place(trial) if self._final_states else None,
-                    kept=await self._kept(trial),
+                    save_state_to=await self._final_states.states.place(trial) if self._final_states else None,
+                    earlier_state=await self._earlier_state(trial),
                 )
                 return await self._runner.run(order, progress)
         except TimeoutError:
@@ -228,12 +228,12 @@ class Executor:
             result = _unexpected(fault, progress.reached)
         return result.model_copy(update={"usage": progress.usage})
 
-    async def _keep_or_say(
+    async def _save_or_explain(
         self, trial: Trial, job: Job, result: Result, directory: Path, secrets: Mapping[str, str]
     ) -> Result:
         """Saves the files. If the worker is stopped meanwhile, the result is recorded without them."""
         try:
-            return await self._keep(trial, result, directory, secrets)
+            return await self._save(trial, result, directory, secrets)
         except asyncio.CancelledError:
             lost = FileLeftOut(path="*", reason="The worker was stopped while it saved the files.")
             result = recordable(result, secrets.values())
@@ -243,9 +243,9 @@ class Executor:
                     await self._record(trial, job, result)
             raise
 
-    async def _keep(self, trial: Trial, result: Result, directory: Path, secrets: Mapping[str, str]) -> Result:
+    async def _save(self, trial: Trial, result: Result, directory: Path, secrets: Mapping[str, str]) -> Result:
         prefix = try_prefix(trial.id, trial.try_number)
-        kept = await self._keeper.keep(prefix, directory, tuple(secrets.values()))
+        kept = await self._saver.save(prefix, directory, tuple(secrets.values()))
         result, left_out = recordable(result, secrets.values()), kept.left_out
         if result.files_left_out is not None:  # what had stayed in the sandbox
             left_out = result.files_left_out.and_also(left_out)
@@ -265,7 +265,7 @@ class Executor:
             with contextlib.suppress(StaleTry):
                 await self._patiently(lambda: self._write(trial, job, essential(result, message)))
 
-    async def _kept(self, trial: Trial) -> Path | None:
+    async def _earlier_state(self, trial: Trial) -> Path | None:
         """What the agent did in an earlier try that was not graded, from this machine or another one."""
         if self._final_states is None:
             return None
@@ -336,7 +336,7 @@ class Executor:
             elif why is Stop.CANCELLED:
                 message = "The trial was cancelled while it ran."
                 result = Result(outcome=Outcome.CANCELLED, message=message, usage=progress.usage)
-                result = await asyncio.shield(self._keep(trial, result, directory, secrets))
+                result = await asyncio.shield(self._save(trial, result, directory, secrets))
                 await asyncio.shield(self._record(trial, job, result))
 
     async def _task(self, digest: str) -> Task:

@@ -1,8 +1,8 @@
 """Final states: what an agent did, kept from its end until the result is recorded.
 
-A worker that is lost while it grades costs a grading then, not an agent's run. The runner writes the content (see
-``ports.runner.Order.keep``); here are the places, their lookup and their removal. All of it is data of a sandbox and
-untrusted: it is only ever removed and handed to the runner.
+If a worker is lost while it grades, only the grading is repeated, not the agent's run. The runner writes the content
+(see ``ports.runner.Order.save_state_to``); here are the places, their lookup and their removal. The content comes from
+a sandbox and is untrusted: it is only removed, or handed to the runner.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from seatrial.system.removal import remove_tree
 
 _STATE = re.compile(r"(\d+)-(\d+)")
 _MEASURED_SEC = 5.0
-"""The disk that they take is measured this often."""
+"""How often the disk that they take is measured."""
 _DRAFT_SEC = 6 * 3600.0
-"""A draft that nobody finished for so long belongs to a dead worker."""
+"""An unfinished draft that is older belongs to a dead worker."""
 _KEPT_SEC = 7 * 86400.0
-"""A trial that nobody takes up again for so long starts from the beginning."""
+"""A state that is older is removed, and its trial starts from the beginning."""
 
 
 @dataclass
@@ -34,7 +34,7 @@ class FinalStates:
 
     folder: Path
     limit_bytes: int
-    """They take at most about so much of the disk; 0 keeps none."""
+    """About how much of the disk they may take; 0 keeps none."""
     _measured_at: float = float("-inf")
     _taken: int = 0
 

@@ -32,7 +32,7 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._ +@,~-]")
 
 
 @dataclass(frozen=True, slots=True)
-class KeepLimits:
+class SaveLimits:
     """The most that is saved of one try."""
 
     files: int = 10_000
@@ -67,7 +67,7 @@ class LeftOut:
         return FilesLeftOut(count=self._count, examples=tuple(self._examples)) if self._count else None
 
 
-def find_files(root: Path, limits: KeepLimits, left_out: LeftOut) -> list[Found]:
+def find_files(root: Path, limits: SaveLimits, left_out: LeftOut) -> list[Found]:
     """Regular files below ``root`` within the limits, the most important first. Blocking."""
     found = sorted(_look_through(root, limits, left_out), key=lambda file: rank(file.path))
     kept: list[Found] = []
@@ -97,7 +97,7 @@ def regular_files(root: Path) -> Iterator[str]:
                 yield path
 
 
-def _look_through(root: Path, limits: KeepLimits, left_out: LeftOut) -> Iterator[Found]:
+def _look_through(root: Path, limits: SaveLimits, left_out: LeftOut) -> Iterator[Found]:
     """Breadth first and without recursion, so that a deep or large tree does no harm."""
     pending = [""]
     looked_at = 0
@@ -141,7 +141,7 @@ def _regular(entry: os.DirEntry[str], path: str, left_out: LeftOut) -> Found | N
     return Found(path, status.st_size)
 
 
-def _can_be_entered(folder: str, depth: int, limits: KeepLimits, left_out: LeftOut) -> bool:
+def _can_be_entered(folder: str, depth: int, limits: SaveLimits, left_out: LeftOut) -> bool:
     if depth == limits.depth:
         left_out.add(f"{folder}/", f"Folders are stored up to a depth of {limits.depth}.")
     elif len(os.fsencode(folder)) > _LONGEST_PATH:

@@ -15,7 +15,7 @@ from datetime import timedelta
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
 from seatrial.engine.trials.execute import Executor, Stop
-from seatrial.engine.trials.room import Room
+from seatrial.engine.trials.trial_slots import TrialSlots
 from seatrial.errors import StoreUnavailable
 from seatrial.logs import noting
 from seatrial.ports.store import RenewalReport, Store
@@ -56,7 +56,7 @@ class RunningTrials:
         holder: Holder,
         executor: Executor,
         wake_up: WakeUp,
-        room: Room,
+        slots: TrialSlots,
         slot_freed: Callable[[], None],
     ) -> None:
         """``slot_freed`` is called whenever another trial may fit."""
@@ -65,7 +65,7 @@ class RunningTrials:
         self._holder = holder
         self._executor = executor
         self._wake_up = wake_up
-        self._room = room
+        self._slots = slots
         self._slot_freed = slot_freed
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, int] = {}
@@ -84,11 +84,11 @@ class RunningTrials:
     @property
     def unused_slots(self) -> int:
         """How many slots have no trial of this process."""
-        capacity = self._room.count
+        capacity = self._slots.count
         return min(capacity - len(self._sandboxed), 2 * capacity - len(self._tasks))
 
     def start(self, trial: Trial) -> None:
-        """The trial was claimed and is in the room."""
+        """The trial was claimed and has a slot."""
         self._held[trial.id] = trial.try_number
         self._sandboxed.add(trial.id)
         task = asyncio.create_task(self._run(trial), name=f"trial-{trial.id}.{trial.try_number}")
@@ -108,12 +108,12 @@ class RunningTrials:
 
     def _sandbox_gone(self, trial_id: int) -> None:
         self._sandboxed.discard(trial_id)
-        self._room.leave(trial_id)
+        self._slots.leave(trial_id)
         self._slot_freed()
 
     def _ended(self, trial: Trial) -> None:
         self._sandboxed.discard(trial.id)
-        self._room.leave(trial.id)
+        self._slots.leave(trial.id)
         self._tasks.pop(trial.id, None)
         self._held.pop(trial.id, None)
         self._reasons.pop(trial.id, None)

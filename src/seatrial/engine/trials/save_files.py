@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from seatrial.domain.result import FileListing, FilesLeftOut, StoredFile
-from seatrial.engine.trials.found_files import Found, KeepLimits, LeftOut, Names, find_files, rank
+from seatrial.engine.trials.found_files import Found, LeftOut, Names, SaveLimits, find_files, rank
 from seatrial.engine.trials.redaction import FileRedaction
 from seatrial.errors import StoreUnavailable
 from seatrial.ports.blobs import Blobs
@@ -45,7 +45,7 @@ _MEDIA_TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class SavedFiles:
     """The saved files of a try, and those left out."""
 
     files: tuple[StoredFile, ...] = ()
@@ -65,16 +65,16 @@ class _Plan:
         return [kept_name(file) for file in self.files]
 
 
-class FileKeeper:
+class FileSaver:
     """There is one per worker."""
 
-    def __init__(self, blobs: Blobs, limits: KeepLimits | None = None, patience_sec: float = 120.0) -> None:
+    def __init__(self, blobs: Blobs, limits: SaveLimits | None = None, patience_sec: float = 120.0) -> None:
         self._blobs = blobs
-        self._limits = limits or KeepLimits()
+        self._limits = limits or SaveLimits()
         self._patience_sec = patience_sec
         self._threads = FairThreads("save-files", _QUICK, _LONG)
 
-    async def keep(self, prefix: str, root: Path, secrets: Sequence[str]) -> Kept:
+    async def save(self, prefix: str, root: Path, secrets: Sequence[str]) -> SavedFiles:
         """Moves regular files below ``root`` to ``prefix/`` in the blobs. Never raises."""
         redaction = FileRedaction(secrets)
         left_out = LeftOut(redaction.name)
@@ -85,8 +85,8 @@ class FileKeeper:
         except Exception as fault:
             log.exception("The files of a try could not be saved")
             left_out.add("*", _reason(fault))
-            return Kept(left_out=left_out.summary())
-        return Kept(tuple(files), listing, left_out.summary())
+            return SavedFiles(left_out=left_out.summary())
+        return SavedFiles(tuple(files), listing, left_out.summary())
 
     async def remove(self, directory: Path) -> None:
         """Never raises. What cannot be removed now is removed after the worker has ended."""
@@ -180,7 +180,7 @@ def media_type(name: str) -> str:
     return _MEDIA_TYPES.get(os.path.splitext(name)[1].lower(), "application/octet-stream")  # noqa: PTH122
 
 
-def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: KeepLimits, left_out: LeftOut) -> _Plan:
+def _prepare(prefix: str, root: Path, redaction: FileRedaction, limits: SaveLimits, left_out: LeftOut) -> _Plan:
     """Blocking. Returns the directory of the try if all files keep their names, otherwise a new folder in it that
     contains only the files to save."""
     names = Names(prefix)

@@ -42,9 +42,9 @@ def first_difference(recorded: JsonObject, asked: JsonObject) -> Difference | No
 
 
 def _walk(place: str, one: Any, other: Any) -> Iterator[tuple[str, Any, Any]]:
-    """Pairs of values without parts of their own, and of values that are of different kinds, in order.
+    """Pairs of plain values, and of values of different kinds, in order.
 
-    The conversation comes first: what else a request says is seldom what differs, and is read after it."""
+    The conversation comes first, because it is usually what differs."""
     if isinstance(one, dict) and isinstance(other, dict):
         for name in sorted({*one, *other}, key=lambda name: (name not in _CONVERSATION, name)):
             inner = f"{place}.{name}" if place else name

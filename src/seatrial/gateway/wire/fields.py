@@ -1,4 +1,4 @@
-"""Reads single values: strictly from requests, which are refused, and forgivingly from answers, which pass anyway."""
+"""Reads single values: strictly from requests, which can be refused, and leniently from answers, which pass anyway."""
 
 from __future__ import annotations
 

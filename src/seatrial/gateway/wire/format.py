@@ -47,7 +47,7 @@ class CallRequest:
     tells_usage: bool = True
     """Whether the answer tells its usage without ``tell_usage``."""
     counts: bool = True
-    """``False``: the provider only counts tokens, for nothing."""
+    """``False``: the provider only counts tokens, which is free."""
     other_models: tuple[str, ...] = ()
     """Further models that the provider may use for this request. The trial must be allowed to use each."""
     provider_tools: tuple[str, ...] = ()

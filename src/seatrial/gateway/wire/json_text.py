@@ -27,7 +27,7 @@ _SPACE = re.compile(r"[ \t\n\r]*+")
 
 
 class BadCall(Exception):
-    """The request is not one that everybody reads in the same way, or its use cannot be counted."""
+    """Two servers could read the request differently, or its usage cannot be counted."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,7 +49,7 @@ _TOLD = (
     *("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "cache_creation", "output_tokens"),
     *("output_tokens_details", "iterations", "speed", "inference_geo", "cost", "cost_details", "is_byok"),
 )
-"""What is kept of a usage. A stream that tells ever new names must not fill the memory."""
+"""What is kept of a usage, so that a stream with ever new names cannot fill the memory."""
 _ERRORS: dict[RefusalKind, tuple[int, str]] = {
     "over_budget": (400, "invalid_request_error"),
     "unknown_model": (404, "not_found_error"),

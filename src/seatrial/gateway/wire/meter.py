@@ -49,8 +49,8 @@ class StreamMeter(ABC):
 
     @property
     def answer(self) -> Answer:
-        """What the stream told so far. Until it told what it used in all, what was seen of the output counts at least:
-        Anthropic tells one token of output at the beginning, and nothing more before the end."""
+        """What the stream said so far. Until it reports its whole usage, at least the output that was seen counts:
+        Anthropic reports one token of output at the beginning, and nothing more before the end."""
         if self._whole is not None:
             return self._whole
         told, seen = self._told_answer(), self.output_tokens_so_far
@@ -69,7 +69,7 @@ class StreamMeter(ABC):
 
     @property
     def output_tokens_so_far(self) -> int:
-        """An estimate, until the provider tells. Reasoning that is not shown is not in it."""
+        """An estimate, until the provider reports the number. Hidden reasoning is not in it."""
         seen = max(self._pieces, self._bytes // BYTES_PER_TOKEN)
         return max(seen, self._usage.output_tokens or 0)
 
@@ -102,7 +102,7 @@ class StreamMeter(ABC):
             self._whole, self.ended = self._read_answer(text), True
 
     def _saw(self, text: Any) -> None:
-        """A piece of the output."""
+        """Counts a piece of the output."""
         if isinstance(text, str) and text:
             self._pieces += 1
             self._bytes += len(text) if text.isascii() else len(text.encode(errors="surrogatepass"))

@@ -61,7 +61,7 @@ def passing_query(format_: WireFormat, path: str, query: str) -> str:
     streams = format_ is GEMINI and path.endswith(":streamGenerateContent")
     if streams and "alt=sse" not in kept:
         raise BadCall("Streams of this format are asked for with alt=sse.")
-    if not streams and "alt=sse" in kept:  # the answer would be a stream, which nobody expects and so nobody reads
+    if not streams and "alt=sse" in kept:  # its answer would be a stream, and the gate would not count it
         raise BadCall("'alt=sse' is for streams.")
     names = [part.partition("=")[0] for part in kept]
     if len(set(names)) != len(names):

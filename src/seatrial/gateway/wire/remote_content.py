@@ -53,7 +53,7 @@ def _addresses(name: str, value: Any) -> Iterator[str]:
 
 
 def _is_remote(value: str) -> bool:
-    """Whatever is neither content nor an id. Clients differ in what they strip, repair and know of addresses."""
+    """True for everything that is neither content nor an id, because programs differ in how they read addresses."""
     text = value.strip()
     if text[:5].casefold() == "data:":
         return False

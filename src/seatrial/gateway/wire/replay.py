@@ -6,8 +6,8 @@ kernel's release, and the sandbox's name in the prompt of a shell (``root@NAME:/
 in their order, because some agents invent them. Two requests of one trial may become equal by that, so a record is read
 in its order.
 
-A rule needs more than a random look, or a changed task would get the answers of the old one: a label that says what a
-value is, a form that nobody chooses, or a place that only programs write to.
+A value is left out only if something shows that it is volatile: a label, a form that people do not write, or a place
+that only programs write to. A random look is not enough, or a changed task would get the answers of the old one.
 """
 
 from __future__ import annotations

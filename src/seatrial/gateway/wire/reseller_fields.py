@@ -1,4 +1,4 @@
-"""Fields of resellers and proxies that make more of a call than one of the named model at the provider's address.
+"""Fields of resellers and proxies by which a call does more than ask the named model at the provider's address.
 
 A server may know any of them, whichever format it speaks. So all formats with the model in the body share these lists.
 """

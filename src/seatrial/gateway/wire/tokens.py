@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
 MOST_TOKENS = 1_000_000
-"""Numbers of one call that are kept. No model has so long a context with so many choices."""
+"""The most numbers that are kept of one call. No model's context, times its choices, is that long."""
 _MOST_CHOICES = 128
 _LARGEST_ID = 2**31 - 1
 
@@ -38,7 +38,7 @@ class AnswerTokens:
         return bool(self.prompt_token_ids) or any(each.completion_token_ids or each.logprobs for each in self._each())
 
     def saw(self, content: dict[str, Any]) -> None:
-        """A whole answer, or a chunk of a stream."""
+        """Adds a whole answer, or a chunk of a stream."""
         prompt = content.get("prompt_token_ids")
         if prompt and not self.prompt_token_ids:
             self._extend(self.prompt_token_ids, prompt)

@@ -92,7 +92,7 @@ class Heartbeat(Frozen):
     """The whole machine that it runs on; ``None`` if an older version wrote it."""
     abilities: Abilities = Abilities()
     packing: Packing | None = None
-    """Its room; ``None`` if it counts its trials."""
+    """What fits into it; ``None`` if it only counts its trials."""
 
     @property
     def works(self) -> bool:

@@ -32,7 +32,7 @@ from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.view import Files
 from seatrial.sandboxes.images.image import Image, ImageProvider
-from seatrial.sandboxes.kept_state import KeptLayer
+from seatrial.sandboxes.kept_state import SavedLayer
 from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.output import Ended
@@ -128,7 +128,7 @@ class DockerEnvironment(Sandbox):
 
     @property
     @override
-    def keeps_layers(self) -> bool:
+    def can_save_layers(self) -> bool:
         return True
 
     @property
@@ -137,10 +137,10 @@ class DockerEnvironment(Sandbox):
         return Machine.shared(self.options.cache).notices if self._enters else None
 
     @override
-    async def keep_layer(self, target: Path, below: Image) -> KeptLayer:
+    async def save_layer(self, target: Path, below: Image) -> SavedLayer:
         name = await self._running().commit()
         whole, part = [await self._engine.get(f"/images/{image}/json") for image in (name, below.digest)]
-        return KeptLayer(name, max(0, int(whole["Size"]) - int(part["Size"])))
+        return SavedLayer(name, max(0, int(whole["Size"]) - int(part["Size"])))
 
     @override
     async def with_layer(self, image: Image, name: str) -> Image | None:

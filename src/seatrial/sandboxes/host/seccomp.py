@@ -178,7 +178,7 @@ class CompiledFilters:
             self._known[wanted.digest] = base64.b64encode(compiled).decode()
         return {self.ANNOTATION: self._known[wanted.digest]}
 
-    def keep(self, made_of: Filter, compiled: Path) -> None:
+    def save(self, made_of: Filter, compiled: Path) -> None:
         """Remembers what the runtime made of a filter, if it left anything."""
         if made_of.digest in self._known or not compiled.is_file() or compiled.stat().st_size == 0:
             return

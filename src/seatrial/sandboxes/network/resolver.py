@@ -114,10 +114,10 @@ class Resolver:
         task = self._known.get(key)
         if task is None:
             task = self._known[key] = asyncio.create_task(self._look_up(message, question, stream))
-            task.add_done_callback(lambda done: self._keep(key, done, question, source))
+            task.add_done_callback(lambda done: self._keep_answer(key, done, question, source))
         return await asyncio.shield(task)
 
-    def _keep(
+    def _keep_answer(
         self, key: tuple[bytes, bool], task: asyncio.Task[bytes], question: dns.Question, source: IPv4Address
     ) -> None:
         """Keeps addresses while all of them are valid, for some seconds at most. Keeps no other answer."""

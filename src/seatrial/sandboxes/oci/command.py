@@ -98,7 +98,7 @@ def spawn(arguments: Sequence[str], description: bytes) -> Command:
         err, err_end = files.pipe()
         places = ((nothing, 0), (out_end, 1), (err_end, 2), (process, PROCESS_FD), (log, LOG_FD))
         pid = _start(arguments, places, usual=(signal.SIGPIPE, signal.SIGXFSZ))
-        return Command(pid, files.keep(out), files.keep(err), files.keep(log))
+        return Command(pid, files.release(out), files.release(err), files.release(log))
     finally:
         files.close()
 
@@ -161,7 +161,8 @@ class _Files:
         ends = os.pipe2(os.O_CLOEXEC)
         return self.hold(ends[0]), self.hold(ends[1])
 
-    def keep(self, file: int) -> int:
+    def release(self, file: int) -> int:
+        """The file stays open; whoever gets it closes it."""
         self._held.discard(file)
         return file
 

@@ -22,19 +22,19 @@ from seatrial.sandboxes.host.storage import StorageLimit
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image, ImageProvider
-from seatrial.sandboxes.kept_state import KeptLayer
+from seatrial.sandboxes.kept_state import SavedLayer
 from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.oci.command import Call as PodCall
 from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.facts import facts_of
+from seatrial.sandboxes.oci.gvisor.pod import GvisorPod
 from seatrial.sandboxes.oci.layer_suspicion import find_suspicions
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_commands import PodCommands
-from seatrial.sandboxes.oci.pod_plan import SandboxDesign
-from seatrial.sandboxes.oci.pods import new_pod
+from seatrial.sandboxes.oci.pod_plan import PodPlan, SandboxDesign
 from seatrial.sandboxes.oci.probe import require
 from seatrial.sandboxes.oci.terminal_line import TerminalLine
 from seatrial.sandboxes.output import Ended
@@ -97,7 +97,7 @@ class OciEnvironment(Sandbox):
         asked = TaskNameServers.of(self._definition.service.dns, self.network_policy)
         plan = self._design.plan(sandbox, image, self._network, open_dirs, asked)
         final = self.final_state.copy if self.final_state else None
-        self._pod = pod = new_pod(self._machine, replace(plan, final_state=final))
+        self._pod = pod = self._new_pod(replace(plan, final_state=final))
         self._commands, self._line = PodCommands(mounts, pod), TerminalLine(pod)
         await self._finish_even_if_cancelled(mounts.carry(pod.start))
         limit_mb = pod.plan.limits.storage_mb
@@ -159,7 +159,7 @@ class OciEnvironment(Sandbox):
 
     @property
     @override
-    def keeps_layers(self) -> bool:
+    def can_save_layers(self) -> bool:
         """A part of gVisor's files is in its memory."""
         return not self._machine.runtime.is_gvisor
 
@@ -169,10 +169,10 @@ class OciEnvironment(Sandbox):
         return self._machine.notices
 
     @override
-    async def keep_layer(self, target: Path, below: Image) -> KeptLayer:
+    async def save_layer(self, target: Path, below: Image) -> SavedLayer:
         pod, _ = self._running()
-        await self._machine.mounts.carry(pod.keep_layer, target / "layer")
-        return KeptLayer(target.name)
+        await self._machine.mounts.carry(pod.save_layer, target / "layer")
+        return SavedLayer(target.name)
 
     @override
     async def with_layer(self, image: Image, name: str) -> Image | None:
@@ -182,11 +182,11 @@ class OciEnvironment(Sandbox):
         return image.model_copy(update={"layers": (layer, *image.layers), "below": image.digest})
 
     @override
-    async def keep_state(self, target: Path) -> str:
+    async def save_state(self, target: Path) -> str:
         pod, _ = self._running()
         if self._started_image.below:
             return "the agent's layer may not be there later"
-        return await self._machine.mounts.carry(pod.keep, target)
+        return await self._machine.mounts.carry(pod.save_state, target)
 
     @override
     async def begin_grading(self) -> None:
@@ -234,6 +234,9 @@ class OciEnvironment(Sandbox):
     ) -> PodCall:
         environment = {**self._design.environment(self._started_image), **env}
         return PodCall(arguments, environment, cwd=self._absolute(cwd or ""), user=self._user(user))
+
+    def _new_pod(self, plan: PodPlan) -> Pod:
+        return GvisorPod(self._machine, plan) if self._machine.runtime.is_gvisor else Pod(self._machine, plan)
 
     def _running(self) -> tuple[Pod, PodCommands]:
         if self._storage is not None and self._storage.removed_because:

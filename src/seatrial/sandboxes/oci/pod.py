@@ -197,7 +197,7 @@ class Pod:
             return False
         return True
 
-    def keep(self, target: Path) -> str:
+    def save_state(self, target: Path) -> str:
         """Copies what the agent left to this file, or returns why that would not be all of it."""
         disk = self.root.disk
         if disk is None or self.findings.root == "copy":
@@ -217,7 +217,7 @@ class Pod:
                 send(process, signal.SIGCONT)
         return ""
 
-    def keep_layer(self, target: Path) -> None:
+    def save_layer(self, target: Path) -> None:
         """Copies what was written since the start to a directory that can be a layer of other sandboxes. Ends all
         commands first. Device nodes are left out."""
         if self.findings.root == "copy":
@@ -349,7 +349,7 @@ class Pod:
         pairs = {"grading": confinement.first_process, "agent": confinement.commands}
         for view, made_of in pairs.items():
             if made_of is not None:
-                self._machine.filters.keep(made_of, self._state / f"{self.plan.sandbox}-{view}" / "seccomp.bpf")
+                self._machine.filters.save(made_of, self._state / f"{self.plan.sandbox}-{view}" / "seccomp.bpf")
 
     def _lend_to(self, namespace: int, directory: Path, place: str) -> None:
         mounts = self._machine.mounts

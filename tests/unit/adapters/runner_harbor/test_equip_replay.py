@@ -51,7 +51,7 @@ async def ask(address: str, body: bytes) -> httpx.Response:
         return await client.post(f"{address}/chat/completions", content=body)
 
 
-class Purses:
+class CallBudgets:
     """Counts how often a budget was opened."""
 
     def __init__(self) -> None:
@@ -64,13 +64,13 @@ class Purses:
 
 
 async def test_a_record_answers_and_its_file_is_not_one_of_this_try(tmp_path: Path) -> None:
-    purses, order = Purses(), replaying(tmp_path)
-    async with ModelAccess(spending=Spending(purse_of=purses.of)) as access, AsyncExitStack() as doors:
+    call_budgets, order = CallBudgets(), replaying(tmp_path)
+    async with ModelAccess(spending=Spending(call_budget_of=call_budgets.of)) as access, AsyncExitStack() as doors:
         made = await access.equip(order, doors)
         told = await ask(made.agent.kwargs["api_base"], ASKED)
         result = with_replay(PASSED, made)
     assert (told.status_code, told.json()) == (200, {"choices": []})
-    assert purses.opened == 0 and not (tmp_path / "replay.jsonl").exists()
+    assert call_budgets.opened == 0 and not (tmp_path / "replay.jsonl").exists()
     assert result.replay is not None and (result.replay.trial, result.replay.hits, result.replay.misses) == (7, 1, 0)
     assert (result.outcome, result.cause, result.marks) == (Outcome.PASSED, None, (Mark.REPLAYED,))
 
@@ -87,11 +87,11 @@ async def test_a_miss_is_an_error_with_its_own_cause(tmp_path: Path) -> None:
 
 
 async def test_live_misses_have_a_budget(tmp_path: Path) -> None:
-    purses, order = Purses(), replaying(tmp_path, miss=ReplayMiss.LIVE)
-    async with ModelAccess(spending=Spending(purse_of=purses.of)) as access, AsyncExitStack() as doors:
+    call_budgets, order = CallBudgets(), replaying(tmp_path, miss=ReplayMiss.LIVE)
+    async with ModelAccess(spending=Spending(call_budget_of=call_budgets.of)) as access, AsyncExitStack() as doors:
         made = await access.equip(order, doors)
         assert with_replay(PASSED, made).outcome is Outcome.PASSED
-    assert purses.opened == 1
+    assert call_budgets.opened == 1
 
 
 async def test_without_its_record_a_replay_does_not_run(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from rich.console import Console
 from seatrial.charts.scene import ChartName
 from seatrial.cli.view.leaderboard import print_leaderboard
 from seatrial.cli.view.pictures import write_pictures
-from seatrial.domain.reports.leaderboard import Board, Leaderboard, Standing, entry, ranked
+from seatrial.domain.reports.leaderboard import Board, JobScore, Leaderboard, entry, ranked
 from seatrial.domain.reports.pictures import Trend
 from seatrial.domain.reports.score import ScoreLine
 from seatrial.errors import InvalidInput
@@ -42,9 +42,9 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
         write_pictures(found.job, found.report, Trend(), None, tmp_path / "file")
 
 
-def standing(job: int, value: float | None, *why_not: str) -> Standing:
+def job_score(job: int, value: float | None, *why_not: str) -> JobScore:
     score = ScoreLine(label="x", value=value, low=0.1, high=0.9, coverage=1.0, valid=5, ended=5, planned=5)
-    return Standing(
+    return JobScore(
         job=job,
         name="j",
         created_at=NOON,
@@ -60,9 +60,9 @@ def test_the_leaderboard_fits_a_terminal_and_cuts_no_number() -> None:
     long = "terminus-2 / openrouter/anthropic/a-model-with-a-long-name (temperature=0.7, max_turns=100)"
     entries = ranked(
         [
-            entry("short", "short", None, [standing(1, 0.5), standing(2, 0.4)]),
-            entry(long, "terminus-2", "m", [standing(3, 0.75)]),
-            entry("odd \x1b[31m", "odd", None, [standing(4, None, "every planned trial: 2 were removed")]),
+            entry("short", "short", None, [job_score(1, 0.5), job_score(2, 0.4)]),
+            entry(long, "terminus-2", "m", [job_score(3, 0.75)]),
+            entry("odd \x1b[31m", "odd", None, [job_score(4, None, "every planned trial: 2 were removed")]),
         ]
     )
     board = Board(label="d@1, 3 tasks", dataset="d@1", tasks=3, entries=entries)

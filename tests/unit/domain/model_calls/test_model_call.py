@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from seatrial.domain.model_calls.model_call import CallSums, CallUsage, CostBy, ModelCall, sum_calls
+from seatrial.domain.model_calls.model_call import CallSums, CallUsage, CostBy, ModelCall
 from seatrial.domain.result import Usage
 from tests.properties import trying
 
@@ -27,18 +28,19 @@ def test_a_line_of_the_record_is_read_as_it_was_written() -> None:
 
 
 def test_no_calls_have_no_cost() -> None:
-    assert sum_calls([]) == CallSums()
-    assert sum_calls([]).result_usage == Usage(model_calls=0)
+    assert CallSums().result_usage == Usage(model_calls=0)
 
 
 def test_sums() -> None:
-    sums = sum_calls(
+    sums = reduce(
+        CallSums.and_also,
         [
             call(usage=CallUsage(input_tokens=10, cached_tokens=4, output_tokens=2), cost_usd=0.25, waited_sec=1.5),
             call(usage=CallUsage(input_tokens=20, output_tokens=3, reasoning_tokens=1), cost_usd=0.5, tries=3),
             call(status=503, error="away", tries=2),
             call(status=None, tries=0, over_budget=True),
-        ]
+        ],
+        CallSums(),
     )
     usage = CallUsage(input_tokens=30, cached_tokens=4, output_tokens=5, reasoning_tokens=1)
     assert sums == CallSums(

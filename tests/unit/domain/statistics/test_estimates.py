@@ -14,7 +14,6 @@ from scipy import stats
 from statsmodels.stats.proportion import proportion_confint
 
 from seatrial.domain.statistics.estimates import (
-    Interval,
     Method,
     Passes,
     _drawn_ends,
@@ -271,10 +270,6 @@ def test_equal_values_have_no_variance_at_all() -> None:
     assert sample_variance([0.1]) is None
     assert mean([]) is None
     assert quantile([], 0.5) is None
-
-
-def test_an_interval_knows_its_half_width() -> None:
-    assert Interval(low=0.25, high=0.75, method=Method.T).half_width == 0.25
 
 
 def brute_paired(pairs: list[tuple[Passes, Passes]], draws: int) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import pytest
 
 from seatrial.domain.fleet.work_units import MachineSize
 from seatrial.engine.fleet.publish import Publisher
-from seatrial.engine.fleet.signals import FleetSignals, Yardstick
+from seatrial.engine.fleet.signals import FleetSignals, MachineUnit
 from seatrial.errors import ServiceUnavailable
 from seatrial.ports.store import WorkerRow
 from seatrial.testing.memory_signals import MemorySignals
@@ -23,15 +23,13 @@ class Apis:
         self.now = NOON
         self.store = MemoryStore()
         self.sinks = [MemorySignals() for _ in range(count)]
-        yardstick = Yardstick(
-            machine=MachineSize(memory_mb=20_480, cpus=4), default=MachineSize(memory_mb=2048, cpus=1)
-        )
+        unit = MachineUnit(machine=MachineSize(memory_mb=20_480, cpus=4), default=MachineSize(memory_mb=2048, cpus=1))
 
         async def nobody() -> list[WorkerRow]:
             return []
 
         def publisher(number: int, sink: MemorySignals) -> Publisher:
-            signals = FleetSignals(self.store, lambda: self.now, yardstick, nobody)
+            signals = FleetSignals(self.store, lambda: self.now, unit, nobody)
             return Publisher(signals, sink, self.store.duties, lambda: self.now, f"api-{number}", every_sec=60)
 
         self.publishers = [publisher(number, sink) for number, sink in enumerate(self.sinks)]

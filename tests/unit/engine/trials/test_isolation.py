@@ -10,17 +10,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from seatrial.adapters.wake_up_local import LocalWakeUp
-from seatrial.domain.fleet.isolation import OUTSIDE_LOSSES_ALLOWED, most_tries
 from seatrial.domain.fleet.worker_death import Death, Exit
 from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy, plan
 from seatrial.domain.result import Result
 from seatrial.domain.task import TaskRef
-from seatrial.domain.trial import Cause, Outcome, Trial, TrialState
+from seatrial.domain.trial import OUTSIDE_LOSSES_ALLOWED, Cause, Outcome, Trial, TrialState
 from seatrial.engine.trials.autopsy import Autopsy, Witnesses
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.ports.store import Heartbeat, TrialFilter
 from seatrial.system.processes import boot_id
 from seatrial.testing.memory_store import MemoryStore
+from tests.most_tries import most_tries
 
 NOW = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 LEASE = timedelta(minutes=1)
@@ -47,8 +47,8 @@ class Shop:
         self.now += timedelta(seconds=1)
         return self.now
 
-    async def open_job(self, trials: int, max_attempts: int) -> None:
-        retry = RetryPolicy(max_attempts=max_attempts)
+    async def open_job(self, trials: int, max_tries: int) -> None:
+        retry = RetryPolicy(max_attempts=max_tries)
         spec = JobSpec(tasks=(TASK,), agents=(AgentSpec(name="oracle"),), attempts=trials, retry=retry)
         await self.store.jobs.create(spec, tuple(plan(spec)), self.clock())
 
@@ -83,7 +83,7 @@ _STATUS = {Death.KILLED: -9, Death.CRASH: -11}
 @given(
     trials=st.integers(1, 25),
     capacity=st.integers(1, 12),
-    max_attempts=st.integers(2, 4),
+    max_tries=st.integers(2, 4),
     killers=st.frozensets(st.integers(1, 25), max_size=6),
     death=st.sampled_from([Death.UNKNOWN, Death.CRASH, Death.KILLED]),
     ends_first=st.integers(0, 3),
@@ -92,30 +92,30 @@ async def test_only_killers_are_blamed_and_it_comes_to_an_end(
     tmp_path_factory: pytest.TempPathFactory,
     trials: int,
     capacity: int,
-    max_attempts: int,
+    max_tries: int,
     killers: frozenset[int],
     death: Death,
     ends_first: int,
 ) -> None:
     """However the killers do it, even if it looks like a kill from outside."""
     shop = Shop(tmp_path_factory.getbasetemp(), killers, death)
-    await shop.open_job(trials, max_attempts)
+    await shop.open_job(trials, max_tries)
     shifts = 0
     while await shop.shift(capacity, ends_first):
         shifts += 1
-        assert shifts <= trials * most_tries(max_attempts, capacity), "no end"
+        assert shifts <= trials * most_tries(max_tries, capacity), "no end"
     ended = await shop.trials()
     assert {trial.state for trial in ended.values()} == {TrialState.ENDED}
     blamed = {number for number, trial in ended.items() if trial.outcome is Outcome.ERROR}
     assert blamed == {number for number in killers if number <= trials}
     assert all(ended[number].cause is Cause.WORKER_LOST for number in blamed)
-    assert all(trial.try_number <= most_tries(max_attempts, capacity) for trial in ended.values())
+    assert all(trial.try_number <= most_tries(max_tries, capacity) for trial in ended.values())
 
 
 async def test_a_killer_among_a_hundred_costs_few_processes(tmp_path: Path) -> None:
     """By halves: about twice the logarithm, where one by one it took a hundred."""
     shop = Shop(tmp_path, frozenset({37}), Death.CRASH)
-    await shop.open_job(100, max_attempts=2)
+    await shop.open_job(100, max_tries=2)
     shifts = 0
     while await shop.shift(100):
         shifts += 1
@@ -128,7 +128,7 @@ async def test_a_killer_among_a_hundred_costs_few_processes(tmp_path: Path) -> N
 async def test_workers_that_others_kill_cost_nobody_a_process_of_its_own(tmp_path: Path) -> None:
     """As in a fleet of spot machines: whoever holds trial 1 is killed, but not because of it."""
     shop = Shop(tmp_path, frozenset({1}), Death.KILLED)
-    await shop.open_job(12, max_attempts=2)
+    await shop.open_job(12, max_tries=2)
     for _ in range(OUTSIDE_LOSSES_ALLOWED):
         await shop.shift(12)
     assert not [trial for trial in (await shop.trials()).values() if trial.suspected]
@@ -137,7 +137,7 @@ async def test_workers_that_others_kill_cost_nobody_a_process_of_its_own(tmp_pat
 
 async def test_a_killer_that_is_always_alone_ends_after_the_attempts_of_its_job(tmp_path: Path) -> None:
     shop = Shop(tmp_path, frozenset({1}))
-    await shop.open_job(1, max_attempts=2)
+    await shop.open_job(1, max_tries=2)
     while await shop.shift(4):
         pass
     assert [(trial.outcome, trial.try_number) for trial in (await shop.trials()).values()] == [(Outcome.ERROR, 2)]
@@ -145,7 +145,7 @@ async def test_a_killer_that_is_always_alone_ends_after_the_attempts_of_its_job(
 
 async def test_a_job_that_wants_one_try_gets_one(tmp_path: Path) -> None:
     shop = Shop(tmp_path, frozenset({1}))
-    await shop.open_job(3, max_attempts=1)
+    await shop.open_job(3, max_tries=1)
     while await shop.shift(4):
         pass
     assert {trial.outcome for trial in (await shop.trials()).values()} == {Outcome.ERROR}
@@ -154,7 +154,7 @@ async def test_a_job_that_wants_one_try_gets_one(tmp_path: Path) -> None:
 
 async def test_the_lost_try_says_how_its_worker_died(tmp_path: Path) -> None:
     shop = Shop(tmp_path, frozenset({1}), Death.CRASH)
-    await shop.open_job(1, max_attempts=2)
+    await shop.open_job(1, max_tries=2)
     await shop.shift(1)
     [a_try] = await shop.store.trials.tries(1)
     assert a_try.result is not None and "crashed during try 1" in a_try.result.message

@@ -13,24 +13,24 @@ from hypothesis import strategies as st
 from seatrial.adapters.blobs_files import FileBlobs
 from seatrial.domain.result import Failure, Result
 from seatrial.domain.trial import Outcome
-from seatrial.engine.trials.found_files import KeepLimits, LeftOut, find_files, regular_files
+from seatrial.engine.trials.found_files import LeftOut, SaveLimits, find_files, regular_files
 from seatrial.engine.trials.recordable import recordable
 from seatrial.engine.trials.redaction import FileRedaction
-from seatrial.engine.trials.save_files import FileKeeper, Kept
+from seatrial.engine.trials.save_files import FileSaver, SavedFiles
 
 SECRET = b"sk-canary-0123456789"
 
 
-async def keep(root: Path, *secrets: str, limits: KeepLimits | None = None) -> tuple[Kept, FileBlobs]:
+async def save(root: Path, *secrets: str, limits: SaveLimits | None = None) -> tuple[SavedFiles, FileBlobs]:
     blobs = FileBlobs.in_directory(root.with_name(root.name + "-blobs"))
-    return await FileKeeper(blobs, limits).keep("trials/1/1", root, secrets), blobs
+    return await FileSaver(blobs, limits).save("trials/1/1", root, secrets), blobs
 
 
-def paths(kept: Kept) -> list[str]:
+def paths(kept: SavedFiles) -> list[str]:
     return [file.path for file in kept.files]
 
 
-def reasons(kept: Kept) -> dict[str, str]:
+def reasons(kept: SavedFiles) -> dict[str, str]:
     return {file.path: file.reason for file in kept.left_out.examples} if kept.left_out else {}
 
 
@@ -47,7 +47,7 @@ def test_links_and_special_files_are_left_behind_and_said(root: Path) -> None:
     (root / "outside").symlink_to("/etc")
     os.mkfifo(root / "pipe")
     left_out = LeftOut()
-    assert [found.path for found in find_files(root, KeepLimits(), left_out)] == ["agent/log.txt"]
+    assert [found.path for found in find_files(root, SaveLimits(), left_out)] == ["agent/log.txt"]
     told = left_out.summary()
     assert told is not None and told.count == 3
     assert {file.path for file in told.examples} == {"agent/passwd", "outside", "pipe"}
@@ -64,7 +64,7 @@ async def test_a_secret_is_redacted_in_text_and_in_binary(root: Path) -> None:
     (root / "a.txt").write_bytes(b"key: " + SECRET + b"!")
     (root / "b.bin").write_bytes(b"\0\xff" + SECRET + b"\0")
     (root / "c.txt").write_bytes(b"nothing here")
-    kept, blobs = await keep(root, SECRET.decode())
+    kept, blobs = await save(root, SECRET.decode())
     assert paths(kept) == ["a.txt", "b.bin", "c.txt"] and kept.left_out is None
     contents = [await blobs.read(f"trials/1/1/{name}") for name in paths(kept)]
     assert contents == [b"key: [REDACTED]!", b"\0\xff[REDACTED]\0", b"nothing here"]
@@ -79,7 +79,7 @@ async def test_redacting_writes_over_no_other_file_and_through_no_link(root: Pat
         (root / folder / "x.txt").write_bytes(SECRET)
     (root / "a" / "redacted~").write_text("a file of the agent's own")
     (root / "b" / "redacted~").symlink_to(outside)
-    kept, blobs = await keep(root, SECRET.decode())
+    kept, blobs = await save(root, SECRET.decode())
     assert paths(kept) == ["a/redacted~", "a/x.txt", "b/x.txt"] and reasons(kept) == {"b/redacted~": "It is a link."}
     assert await blobs.read("trials/1/1/a/x.txt") == await blobs.read("trials/1/1/b/x.txt") == b"[REDACTED]"
     assert await blobs.read("trials/1/1/a/redacted~") == b"a file of the agent's own"
@@ -92,7 +92,7 @@ async def test_a_secret_is_redacted_in_names(root: Path) -> None:
     (folder / f"{SECRET.decode()}.txt").write_bytes(SECRET)
     (folder / "[REDACTED].txt").write_text("was there before")
     (folder / "plain.txt").write_text("plain")
-    kept, blobs = await keep(root, SECRET.decode())
+    kept, blobs = await save(root, SECRET.decode())
     assert len(set(paths(kept))) == 3 and all(path.startswith("of [REDACTED]/") for path in paths(kept))
     contents = {await blobs.read(f"trials/1/1/{file.key or file.path}") for file in kept.files}
     assert contents == {b"[REDACTED]", b"was there before", b"plain"}
@@ -101,7 +101,7 @@ async def test_a_secret_is_redacted_in_names(root: Path) -> None:
 
 async def test_a_secret_is_redacted_in_names_of_what_is_left_out(root: Path) -> None:
     (root / SECRET.decode()).symlink_to("/etc/passwd")
-    kept, _ = await keep(root, SECRET.decode())
+    kept, _ = await save(root, SECRET.decode())
     assert reasons(kept) == {"[REDACTED]": "It is a link."}
 
 
@@ -144,7 +144,7 @@ async def test_what_is_not_kept_does_not_come_along(root: Path) -> None:
     (root / "agent" / "passwd").symlink_to("/etc/passwd")
     (root / "etc").symlink_to("/etc")
     os.mkfifo(root / "pipe")
-    kept, _ = await keep(root)
+    kept, _ = await save(root)
     assert paths(kept) == ["agent/log.txt"]
     place = root.with_name("attempt-blobs")
     left = [path.relative_to(place).as_posix() for path in place.rglob("*")]
@@ -155,5 +155,5 @@ async def test_what_is_not_kept_does_not_come_along(root: Path) -> None:
 async def test_where_all_is_kept_the_directory_itself_is_moved(root: Path) -> None:
     (root / "agent").mkdir()
     (root / "agent" / "log.txt").write_text("kept")
-    kept, _ = await keep(root, SECRET.decode())
+    kept, _ = await save(root, SECRET.decode())
     assert paths(kept) == ["agent/log.txt"] and kept.files[0].key == "" and not root.exists()

@@ -96,8 +96,8 @@ def test_compiled_filters_are_kept_by_runtime_and_filter(profile: Path, tmp_path
     (tmp_path / "compiled").write_bytes(b"bpf")
     filters = CompiledFilters(tmp_path / "kept", "crun 1")
     assert filters.annotations(one) == {}
-    filters.keep(one, tmp_path / "compiled")
-    filters.keep(other, tmp_path / "never-made")
+    filters.save(one, tmp_path / "compiled")
+    filters.save(other, tmp_path / "never-made")
     assert filters.annotations(one) == {"run.oci.seccomp_bpf_data": "YnBm"}
     assert filters.annotations(other) == {}
     assert CompiledFilters(tmp_path / "kept", "crun 1").annotations(one) != {}

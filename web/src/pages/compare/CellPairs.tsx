@@ -6,7 +6,7 @@ import { Link } from "@tanstack/react-router";
 import { api, type Schemas, unwrap } from "@/api/client";
 import { count, duration, money, plural } from "@/parts/format";
 import { Trouble, Waiting } from "@/parts/Notice";
-import { standing, StateLabel } from "@/parts/State";
+import { StateLabel, statusOf } from "@/parts/State";
 import type { Comparison } from "./wish";
 
 type Pair = Schemas["AttemptPair"];
@@ -122,7 +122,7 @@ function TrialCell({ of }: { of: Side }) {
   return (
     <td className="py-1 pr-4">
       <Link to="/trials/$trial" params={{ trial: String(of.trial) }} className="no-underline hover:underline">
-        <StateLabel of={standing(of)} note={`trial ${of.trial}`} />
+        <StateLabel of={statusOf(of)} note={`trial ${of.trial}`} />
       </Link>
       <div className="text-xs text-ink-soft">{took.filter(Boolean).join(" · ")}</div>
     </td>

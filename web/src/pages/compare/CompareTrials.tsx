@@ -6,7 +6,7 @@ import { FIELD } from "@/parts/field";
 import { useFilters } from "@/parts/Filters";
 import { configuration } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
-import { standing, StateLabel } from "@/parts/State";
+import { StateLabel, statusOf } from "@/parts/State";
 import { type Side, useSide } from "./side";
 import { SideBySide } from "./SideBySide";
 
@@ -85,7 +85,7 @@ function Named({ side }: { side: Side }) {
         <Link to="/trials/$trial" params={{ trial: String(trial.id) }} className="font-medium">
           trial {trial.id}
         </Link>
-        <StateLabel of={standing(trial)} note={trial.reward != null ? `reward ${trial.reward}` : undefined} />
+        <StateLabel of={statusOf(trial)} note={trial.reward != null ? `reward ${trial.reward}` : undefined} />
       </div>
       <div className="break-words text-ink-soft">
         <Link to="/jobs/$job" params={{ job: String(trial.job_id) }}>

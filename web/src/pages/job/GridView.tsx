@@ -1,4 +1,4 @@
-/** Task × configuration: each sign is a trial; hover for its short story, click to open it. */
+/** Task × configuration: each sign is a trial; hover for its result, click to open it. */
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -11,7 +11,7 @@ import type { CsvColumn } from "@/parts/csv";
 import { Trouble, Waiting } from "@/parts/Notice";
 import { Panel } from "@/parts/Panel";
 import { RowLink } from "@/parts/RowLink";
-import { standing, StateShape } from "@/parts/State";
+import { StateShape, statusOf } from "@/parts/State";
 
 type Row = Schemas["GridRow"];
 
@@ -56,11 +56,11 @@ function csvColumns(configurations: string[]): CsvColumn<Row>[] {
     { name: "Digest", value: (row) => row.digest },
     ...configurations.map((name, column) => ({
       name,
-      value: (row: Row) => row.cells[column]?.map(standing).join(" "),
+      value: (row: Row) => row.cells[column]?.map(statusOf).join(" "),
     })),
     ...configurations.map((name, column) => ({
       name: `${name}, added attempts`,
-      value: (row: Row) => row.added?.[column]?.map(standing).join(" "),
+      value: (row: Row) => row.added?.[column]?.map(statusOf).join(" "),
     })),
   ];
 }
@@ -135,10 +135,10 @@ const TaskRow = memo(function TaskRow({ row }: { row: Row }) {
 });
 
 function Sign({ task, trial, note = "" }: { task: string; trial: Schemas["GridCell"]; note?: string }) {
-  const how = standing(trial);
-  const story = `attempt ${trial.repeat}: ${how}${trial.reward != null ? `, reward ${trial.reward}` : ""}${trial.marks?.length ? `, ${trial.marks.join(", ")}` : ""}${note}`;
+  const how = statusOf(trial);
+  const description = `attempt ${trial.repeat}: ${how}${trial.reward != null ? `, reward ${trial.reward}` : ""}${trial.marks?.length ? `, ${trial.marks.join(", ")}` : ""}${note}`;
   return (
-    <RowLink to={`/trials/${trial.trial}`} title={story} label={`${task}, ${story}`} className="flex p-0.5">
+    <RowLink to={`/trials/${trial.trial}`} title={description} label={`${task}, ${description}`} className="flex p-0.5">
       <StateShape of={how} />
     </RowLink>
   );

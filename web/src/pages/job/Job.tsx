@@ -50,7 +50,7 @@ export default function Job() {
     queryKey: ["job", id, "report"],
     queryFn: () => unwrap(api.GET("/api/v1/jobs/{job_id}/report", { params: { path: { job_id: id } } })),
   });
-  // Everybody's events, from now on: the job's own stream begins with its whole story, which may be a hundred thousand trials long.
+  // Everybody's events, from now on: the job's own stream begins with its whole history, which may be a hundred thousand trials long.
   useLive(
     job.data && open
       ? "/api/v1/events?kinds=job.cancelled,job.trimmed,job.ended,trial.released,trial.claimed,trial.phase,trial.retry,trial.ended"

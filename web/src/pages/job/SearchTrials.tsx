@@ -10,7 +10,7 @@ import { useFilters } from "@/parts/Filters";
 import { bytes, configuration, plural } from "@/parts/format";
 import { Empty, Trouble } from "@/parts/Notice";
 import { RowLink } from "@/parts/RowLink";
-import { type Standing, StateShape } from "@/parts/State";
+import { StateShape, type TrialStatus } from "@/parts/State";
 
 type Hit = Schemas["Hit"];
 const SHORTEST = 2;
@@ -70,7 +70,7 @@ export function SearchTrials({ job }: { job: number }) {
         {hits.map((hit, index) => (
           <li key={index} className="border-b px-3 py-1.5 text-sm">
             <RowLink to={addressOf(hit, wanted)} className="font-medium">
-              <StateShape of={(hit.outcome ?? "queued") as Standing} /> trial {hit.trial_id}, {placeOf(hit)}
+              <StateShape of={(hit.outcome ?? "queued") as TrialStatus} /> trial {hit.trial_id}, {placeOf(hit)}
             </RowLink>{" "}
             <span className="text-xs text-ink-soft">
               {hit.task.name} · {configuration(hit)}

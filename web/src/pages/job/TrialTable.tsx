@@ -14,7 +14,7 @@ import { Elapsed, elapsed } from "@/parts/Moment";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
 import { RowLink } from "@/parts/RowLink";
 import { SavedViews } from "@/parts/SavedViews";
-import { standing, StateLabel } from "@/parts/State";
+import { StateLabel, statusOf } from "@/parts/State";
 import { triageColumn } from "./triageColumn";
 
 type Trial = Schemas["TrialItem"];
@@ -47,8 +47,8 @@ export const TRIAL_COLUMNS: Column<Trial>[] = [
     id: "state",
     name: "State",
     width: "10rem",
-    cell: (trial) => <StateLabel of={standing(trial)} note={trial.cause ?? trial.phase ?? undefined} />,
-    value: (trial) => standing(trial),
+    cell: (trial) => <StateLabel of={statusOf(trial)} note={trial.cause ?? trial.phase ?? undefined} />,
+    value: (trial) => statusOf(trial),
   },
   {
     id: "task",

@@ -10,7 +10,7 @@ import { StateShape } from "@/parts/State";
 
 type Board = Schemas["Board"];
 type Entry = Schemas["Entry"];
-type Standing = Schemas["Standing"];
+type JobScore = Schemas["JobScore"];
 
 const HEADINGS = ["#", "Configuration", "Score", "Coverage", "Errors as 0", "Attempts", "Cost / trial", "Eligible", "Job"];
 const CELL = "border-b px-3 py-1.5 align-top";
@@ -99,7 +99,7 @@ function Row({ entry }: { entry: Entry }) {
   );
 }
 
-function Eligibility({ of }: { of: Standing }) {
+function Eligibility({ of }: { of: JobScore }) {
   return (
     <>
       <span className="inline-flex items-center gap-1.5">
@@ -124,7 +124,7 @@ function Eligibility({ of }: { of: Standing }) {
   );
 }
 
-function JobLine({ of, score = false }: { of: Standing; score?: boolean }) {
+function JobLine({ of, score = false }: { of: JobScore; score?: boolean }) {
   return (
     <span className="flex items-baseline gap-1.5 whitespace-nowrap">
       <RowLink to={`/jobs/${of.job}`} className="text-accent" title={of.name}>

@@ -13,7 +13,7 @@ import { Transcript } from "@/pages/trial/Transcript";
 import { configuration } from "@/parts/format";
 import { Trouble, Waiting } from "@/parts/Notice";
 import { Panel } from "@/parts/Panel";
-import { standing, StateLabel } from "@/parts/State";
+import { StateLabel, statusOf } from "@/parts/State";
 
 const NOTHING = () => undefined;
 
@@ -55,7 +55,7 @@ export function SharedTrial({ id, secret, ofJob }: { id: number; secret: string;
             · {configuration(trial.data)} · attempt {repeat}
           </span>
         </h1>
-        <StateLabel of={standing(trial.data)} note={reward == null ? undefined : `reward ${reward}`} />
+        <StateLabel of={statusOf(trial.data)} note={reward == null ? undefined : `reward ${reward}`} />
       </header>
       {result?.message && outcome !== "passed" ? <p className="text-sm text-ink-soft">{result.message}</p> : null}
       {left(".cast") ? (

@@ -9,7 +9,7 @@ import { FIELD } from "@/parts/field";
 import { count, duration, money, plural } from "@/parts/format";
 import { Trouble } from "@/parts/Notice";
 import { ShareButton } from "@/parts/ShareButton";
-import { standing, StateLabel } from "@/parts/State";
+import { StateLabel, statusOf } from "@/parts/State";
 import type { Step } from "./steps";
 
 type Props = {
@@ -60,7 +60,7 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
               {trial.agent} · attempt {trial.repeat}
             </span>
           </h1>
-          <StateLabel of={standing(trial)} note={note} />
+          <StateLabel of={statusOf(trial)} note={note} />
           <span className="min-h-5 basis-full text-sm text-ink-soft sm:basis-auto sm:whitespace-nowrap">
             {[
               result ? duration(result.seconds) : null,
@@ -133,7 +133,7 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
           </a>
         </div>
       </div>
-      <Standing trial={trial} added={added} />
+      <AttemptNotes trial={trial} added={added} />
       {result?.message && trial.outcome !== "passed" ? (
         <p className={`text-sm ${trial.outcome === "error" ? "text-error" : "text-ink-soft"}`}>
           {trial.outcome === "error" ? "Error: " : ""}
@@ -146,7 +146,7 @@ export function Header({ trial, steps, tryNumber, onTry }: Props) {
 }
 
 /** Whether it counts, what all of its tries used, and which attempt was added just now. */
-function Standing({ trial, added }: { trial: Schemas["TrialDetail"]; added: number | undefined }) {
+function AttemptNotes({ trial, added }: { trial: Schemas["TrialDetail"]; added: number | undefined }) {
   const { spent, reruns } = trial;
   const tokens = (spent.input_tokens ?? 0) + (spent.output_tokens ?? 0);
   return (

@@ -4,7 +4,7 @@ import * as Asciinema from "asciinema-player";
 import { useEffect, useRef } from "react";
 
 import type { Recording } from "./recording";
-import { isTall, roomOf } from "./room";
+import { boxOf, isTall } from "./box";
 
 type Control = { dispose(): void; seek(to: number): Promise<unknown>; getCurrentTime(): Promise<number> | number };
 
@@ -59,7 +59,7 @@ export default function Player({
   return (
     <div
       className="overflow-hidden bg-[#121314]"
-      style={roomOf(recording)}
+      style={boxOf(recording)}
       ref={place}
       data-player
       tabIndex={0}

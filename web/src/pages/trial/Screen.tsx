@@ -5,7 +5,7 @@ import { lazy, Suspense } from "react";
 import { Empty } from "@/parts/Notice";
 import type { LiveTerminal } from "./liveTerminal";
 import type { Recording } from "./recording";
-import { roomOf } from "./room";
+import { boxOf } from "./box";
 
 const LiveScreen = lazy(() => import("./LiveScreen"));
 const Player = lazy(() => import("./Player"));
@@ -27,8 +27,8 @@ export function Screen({ state, live, recording, goal, onTime }: Props) {
       </Suspense>
     );
   if (state !== "ended") return <Empty>The terminal appears here when a worker claims this trial.</Empty>;
-  const room = <div className="bg-terminal" style={roomOf(recording)} aria-busy />;
-  if (recording.pending) return room;
+  const box = <div className="bg-terminal" style={boxOf(recording)} aria-busy />;
+  if (recording.pending) return box;
   if (!recording.text)
     return (
       <Empty>
@@ -37,7 +37,7 @@ export function Screen({ state, live, recording, goal, onTime }: Props) {
       </Empty>
     );
   return (
-    <Suspense fallback={room}>
+    <Suspense fallback={box}>
       <Player recording={recording} goal={goal} onTime={onTime} />
     </Suspense>
   );

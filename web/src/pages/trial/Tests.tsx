@@ -6,11 +6,16 @@ import { CsvButton } from "@/parts/CsvButton";
 import type { CsvColumn } from "@/parts/csv";
 import { duration, plural } from "@/parts/format";
 import { Empty, Trouble, Waiting } from "@/parts/Notice";
-import { type Standing, StateLabel } from "@/parts/State";
+import { StateLabel, type TrialStatus } from "@/parts/State";
 
 type Test = Schemas["TestResult"];
 
-const SHAPES: Record<string, Standing> = { passed: "passed", failed: "failed", error: "error", skipped: "cancelled" };
+const SHAPES: Record<string, TrialStatus> = {
+  passed: "passed",
+  failed: "failed",
+  error: "error",
+  skipped: "cancelled",
+};
 const COLUMNS: CsvColumn<Test>[] = [
   { name: "Test", value: (test) => test.name },
   { name: "Result", value: (test) => test.status },

@@ -1,4 +1,4 @@
-/** One trial: its story on one timeline. Steps and terminal move together; everything else is one tab away. */
+/** One trial on one timeline. Steps and terminal move together; everything else is one tab away. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useParams } from "@tanstack/react-router";

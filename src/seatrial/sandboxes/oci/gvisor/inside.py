@@ -1,8 +1,8 @@
 """Scripts that find and kill processes of a gVisor sandbox. busybox runs them in the grading container.
 
 The machine has no process for a process of the sandbox, so nothing can be signalled from outside. The grading container
-sees all of them, and no agent reaches it. Nothing but the shell's own commands is used: one may have to kill what has
-taken every process that the sandbox is allowed.
+sees all of them, and no agent reaches it. Only the shell's built-in commands are used, because the agent may have taken
+every process that the sandbox is allowed.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def kill_family(leader: int) -> list[str]:
 
 
 def kill_all(container: str) -> list[str]:
-    """Kills all processes of a container but its first, again while there are any."""
+    """Kills all processes of a container but its first, and repeats that while any are left."""
     return _script(_KILL_ALL, container)
 
 

@@ -1,8 +1,8 @@
 """A running sandbox under gVisor: the same two containers over the same root, in one kernel of their own.
 
 What the base class does with processes of this machine is done here by ``runsc`` or, where that has no call for it, by
-a script in the grading container (``inside``). Files are reached from outside as ever, by descriptor, through the
-mounts that gVisor's own file server has of each container.
+a script in the grading container (``inside``). Files are reached from outside as with other runtimes, by descriptor,
+through the mounts that gVisor's own file server has of each container.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class GvisorContainer(Container):
 
 
 class GvisorContainers(PodContainers):
-    """The two of a pod. Their processes on this machine are gVisor's."""
+    """The two containers of a pod. On this machine, their processes are gVisor's own."""
 
     @override
     def processes(self, view: str) -> set[int]:
@@ -106,7 +106,7 @@ class GvisorContainers(PodContainers):
 
 
 class _KeptDirectory(PodDirectory):
-    """Its mounts stay in this process's sight, for a sandbox that has to be started again."""
+    """A directory whose mounts stay visible to this process, for a sandbox that has to be started again."""
 
     @override
     def hide(self) -> None:
@@ -138,7 +138,7 @@ class GvisorPod(Pod):
     @property
     @override
     def confinement(self) -> Confinement:
-        """Without raw sockets: for them gVisor itself would have to have the capability."""
+        """Without raw sockets: gVisor itself would need the capability for them."""
         usual = super().confinement
         return replace(usual, capabilities=tuple(name for name in usual.capabilities if name != "CAP_NET_RAW"))
 
@@ -161,7 +161,8 @@ class GvisorPod(Pod):
     @override
     def check(self, view: str) -> None:
         """An agent can fill gVisor's own memory, and with it end the whole sandbox. That must not count as a fault of
-        the sandbox, for which it would be tried again: the sandbox is started anew, over the same files."""
+        the sandbox, after which the trial would be tried again. So the sandbox is started again, over the same
+        files."""
         with self._restarting:
             kills = self.cgroups.memory_kills
             if self._layout is not None and kills and (kills > self._kills_settled or not self.alive("grading")):
@@ -174,7 +175,7 @@ class GvisorPod(Pod):
         return False
 
     @override
-    def keep(self, target: Path) -> str:
+    def save_state(self, target: Path) -> str:
         return "a part of it is in gVisor's memory"
 
     @override
@@ -276,7 +277,7 @@ class GvisorPod(Pod):
         )
 
     def _any_left(self) -> bool:
-        """Processes of the agent that live on; also if it cannot be told, while the sandbox is there."""
+        """Whether processes of the agent still run. Also true if the sandbox is there and cannot tell."""
         self.check("grading")
         return self._script_fails(inside.none_left(self._containers["agent"].name))
 
@@ -317,7 +318,8 @@ class GvisorPod(Pod):
 
     @contextmanager
     def _nothing_over_tmp(self) -> Iterator[None]:
-        """gVisor puts a file system in memory over an empty ``/tmp``, for each container another."""
+        """Puts a file into ``/tmp``: over an empty one gVisor mounts a file system in memory, another for each
+        container."""
         with ExitStack() as stack:
             with suppress(OSError):  # an image may have something else there, and then nothing is put over it
                 top = stack.enter_context(closing(os.open(self.root.merged, _DIRECTORY)))
@@ -336,7 +338,7 @@ class _Beginning:
         self.given = (self._nothing, self._its, self._nothing)
 
     def was_ready(self, patience: float) -> bool:
-        """Waits until it says so, or cannot any more. Blocking."""
+        """Waits until it says so, or has ended. Blocking."""
         os.close(self._its)
         self._its = -1
         until = time.monotonic() + patience
@@ -362,8 +364,8 @@ class _Beginning:
 
 
 def _prefer_commands_for_killing(pid: int) -> None:
-    """When memory runs out, the kernel shall kill what stands for a process of the sandbox, not gVisor itself, and with
-    it all of them. What starts later is a copy of one that is there now."""
+    """When memory runs out, the kernel shall kill what stands for one process of the sandbox, not gVisor itself and
+    with it all of them. Processes that start later inherit this."""
     for child in _children(pid):
         with suppress(OSError):
             Path(f"/proc/{child}/oom_score_adj").write_text("1000")

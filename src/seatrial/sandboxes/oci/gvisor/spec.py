@@ -17,7 +17,7 @@ ENTER, INIT = f"{TOOLS}/enter", f"{TOOLS}/init"
 READY = "ready"
 _CGROUPS = "/sys/fs/cgroup"
 # gVisor counts processes in cgroups of its own, which are files of the container. They are covered once the limit is
-# written: whoever could write to them could lift it.
+# written: a process that could write to them could lift it.
 _BEGIN = (
     f"echo {{pids}} > {_CGROUPS}/pids/pids.max &&"
     f" {BUSYBOX} mount -t tmpfs -o ro,size=4k none {_CGROUPS} &&"

@@ -1,4 +1,4 @@
-"""The room of one worker: which trials are in it, what it can run, and what it offers to the store.
+"""The slots of one worker: which trials it holds, what it can run, and what it offers when it claims more.
 
 The worker asks before each claim. ``domain/fleet/packing.py`` has the rules.
 """
@@ -11,13 +11,13 @@ from contextlib import asynccontextmanager
 from seatrial.domain.fleet.needs import LEAST_CPUS, Abilities
 from seatrial.domain.fleet.packing import NOTHING, Offer, Packing, Size, total
 from seatrial.domain.trial import Trial
-from seatrial.ports.account import RoomAccount
+from seatrial.ports.machine_usage import MachineUsage
 
 _LEAST = Size(memory_mb=1, cpus=LEAST_CPUS)
 """No trial takes less."""
 
 
-class Room:
+class TrialSlots:
     """``count`` trials at most and, with ``packing``, what fits. ``knows`` tells whether an agent is installed here."""
 
     def __init__(
@@ -25,20 +25,22 @@ class Room:
         count: int,
         abilities: Abilities | None = None,
         packing: Packing | None = None,
-        account: RoomAccount | None = None,
+        machine_usage: MachineUsage | None = None,
         knows: Callable[[str], bool] = lambda agent: True,
     ) -> None:
         self.abilities = abilities or Abilities()
         self.packing = packing
         self._count = count
-        self._account = account
+        self._machine_usage = machine_usage
         self._knows = knows
         self._inside: dict[int, Size] = {}
 
     @classmethod
-    def packed(cls, packing: Packing, abilities: Abilities, account: RoomAccount, knows: Callable[[str], bool]) -> Room:
+    def packed(
+        cls, packing: Packing, abilities: Abilities, machine_usage: MachineUsage, knows: Callable[[str], bool]
+    ) -> TrialSlots:
         """As many trials as fit. The count only bounds what one claim may take."""
-        return cls(max(1, int(packing.size.cpus / LEAST_CPUS)), abilities, packing, account, knows)
+        return cls(max(1, int(packing.size.cpus / LEAST_CPUS)), abilities, packing, machine_usage, knows)
 
     @property
     def count(self) -> int:
@@ -47,13 +49,13 @@ class Room:
 
     @asynccontextmanager
     async def offering(self) -> AsyncIterator[Offer | None]:
-        """What the worker offers; ``None`` if there is no room. Trials that are claimed must enter inside the block."""
-        if self.packing is None or self._account is None:
+        """What the worker offers; ``None`` if it has no room. Call ``enter`` for each claimed trial in the block."""
+        if self.packing is None or self._machine_usage is None:
             yield Offer(abilities=self.abilities)
             return
-        async with self._account.turn() as mine:
+        async with self._machine_usage.turn() as mine:
             held = tuple(self._inside.values())
-            free = self.packing.size.less(total(held)).less(self._account.others()) if mine else NOTHING
+            free = self.packing.size.less(total(held)).less(self._machine_usage.others()) if mine else NOTHING
             offer = Offer(abilities=self.abilities, packing=self.packing, free=free, held=held)
             yield offer if free.holds(_LEAST) else None
 
@@ -66,8 +68,8 @@ class Room:
             self._declare()
 
     def close(self) -> None:
-        if self._account is not None:
-            self._account.close()
+        if self._machine_usage is not None:
+            self._machine_usage.close()
 
     def knows_agent_of(self, trial: Trial) -> bool:
         """Whether the trial's agent is installed. If not, the worker claims no more of its trials."""
@@ -79,5 +81,5 @@ class Room:
         return False
 
     def _declare(self) -> None:
-        if self._account is not None:
-            self._account.declare(total(self._inside.values()))
+        if self._machine_usage is not None:
+            self._machine_usage.declare(total(self._inside.values()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_story
+from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_timeline
 from seatrial.domain.event import EventKind, NewEvent
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome, Trial
@@ -31,11 +31,11 @@ async def ended_trial(place: Place, result: Result = FAIL) -> Trial:
     return row.trial
 
 
-async def test_the_story_has_steps_outcome_and_the_verifiers_last_lines(
+async def test_the_timeline_has_steps_outcome_and_the_verifiers_last_lines(
     place: Place, capsys: pytest.CaptureFixture[str]
 ) -> None:
     trial = await ended_trial(place)
-    await print_story(place.backend, trial.id, None)
+    await print_timeline(place.backend, trial.id, None)
     told = capsys.readouterr()
     assert told.out.startswith(f"trial {trial.id}: a · oracle · attempt 1: failed (reward 0)\n")
     assert "  2  I look around.\n" in told.out and "> bash ls -la\n" in told.out
@@ -48,7 +48,7 @@ async def test_the_story_has_steps_outcome_and_the_verifiers_last_lines(
 
 async def test_an_error_is_told_with_the_log_of_its_cause(place: Place, capsys: pytest.CaptureFixture[str]) -> None:
     trial = await ended_trial(place, Result(outcome=Outcome.ERROR, cause=Cause.AGENT, message="The agent crashed."))
-    await print_story(place.backend, trial.id, None)
+    await print_timeline(place.backend, trial.id, None)
     assert capsys.readouterr().out.endswith("\nThe agent crashed.\n\nagent/log.txt:\n  | hello\n")
 
 
@@ -66,7 +66,7 @@ async def test_a_trial_is_followed_while_it_runs(place: Place, capsys: pytest.Ca
     job = await place.submit("a")
     [row] = await place.backend.jobs.rows(job.id)
     with pytest.raises(NotFound, match="--follow"):
-        await print_story(place.backend, row.trial.id, None)
+        await print_timeline(place.backend, row.trial.id, None)
     async with place.working(FakeRunner(results={"a": (FAIL,)}, files=FILES)):
         assert await print_follow(place.backend, row.trial.id) == 0
     told = capsys.readouterr().out

@@ -1,4 +1,4 @@
-"""What a call needs of a budget. A trial without caps has none."""
+"""The budget, as the gate sees it. A trial without caps has none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class NotGranted:
 
     message: str
     kind: RefusalKind = "over_budget"
-    """``over_budget``: a cap is spent. ``upstream_away``: room did not come in time, which is nobody's fault.
+    """``over_budget``: a cap is spent. ``upstream_away``: the call waited too long for its part of the budget.
     ``bad_call``: its price is not known, and a cap is in dollars; or the length of its prompt is not known."""
 
 
@@ -29,28 +29,28 @@ class Grant(Protocol):
         """What the answer may have at most; ``None`` if the call's own limit is within the budget."""
 
     def allows(self, output_tokens: int) -> bool:
-        """Whether an answer that has grown to so many tokens is still within the budget."""
+        """Whether an answer that has this many tokens so far is still within the budget."""
 
     def lose(self) -> None:
-        """A try was sent, and nobody knows what it used. It is counted beside what the call is settled at."""
+        """A try was sent, and its usage is unknown. Its expected price is added to what the call is settled at."""
 
     def allows_another(self) -> bool:
-        """Whether there is room for another try beside those that were lost."""
+        """Whether the budget allows another try in addition to the lost ones."""
 
     def settle(self, usage: CallUsage, cost_usd: float | None) -> None: ...
 
     def settle_unknown(self) -> None:
-        """The last try was made, and nobody knows what it used."""
+        """The last try was made, and its usage is unknown."""
 
     def cancel(self) -> None:
         """The last try was not made, was refused by the provider, or is counted as lost."""
 
 
-class Purse(Protocol):
-    """The budget of one trial, with those above it."""
+class CallBudget(Protocol):
+    """What the calls of one trial may cost: its own budget, its job's and the day's."""
 
     async def reserve(self, request: CallRequest, route: Route, *others: Route) -> Grant | NotGranted:
-        """``others``: of the request's further models, each of which may answer instead."""
+        """``others``: routes of the request's further models, each of which may answer instead."""
 
     def left(self) -> Amount:
-        """What the agent may know of its budget."""
+        """What is left of the budget, as far as the agent may know it."""

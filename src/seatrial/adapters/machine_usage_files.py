@@ -1,7 +1,7 @@
-"""The account of a machine's worker processes: a small file of each, in one folder.
+"""What the worker processes of a machine use: each writes it to a small file of its own, all in one folder.
 
-A process locks its file as long as it lives, so that a file without a lock is of a dead process. The kernel takes the
-lock away with the process, also in another PID namespace.
+A process locks its file as long as it lives, so a file without a lock belongs to a dead process. The kernel removes the
+lock with the process, also in another PID namespace.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _LOOK_SEC = 0.01
 _SUFFIX = ".room"
 
 
-class FileAccount:
+class FileMachineUsage:
     def __init__(self, folder: Path, name: str) -> None:
-        """``name`` is for people; a process may have several accounts."""
+        """``name`` is for people; a process may have several files."""
         folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._name = f"{name}-{secrets.token_hex(4)}{_SUFFIX}"
@@ -65,7 +65,7 @@ class FileAccount:
         except OSError:
             return NOTHING
         try:
-            if _locked(file, fcntl.LOCK_SH):  # nobody lives behind it
+            if _locked(file, fcntl.LOCK_SH):  # its process is dead
                 with contextlib.suppress(FileNotFoundError):
                     (self._folder / name).unlink()
                 return NOTHING

@@ -30,7 +30,7 @@ _BLAMED = {
 _OUTPUT = ("verifier/test-stdout.txt", "verifier/")
 
 
-class Story:
+class TryTimeline:
     """Turns events of one try into lines. ``width`` is that of the terminal; ``None`` shortens nothing."""
 
     def __init__(self, width: int | None) -> None:
@@ -93,7 +93,7 @@ def failed_tests(result: Result) -> Iterator[str]:
             yield from (f"  | {line}" for line in readable(test.message).splitlines())
 
 
-def telling_log(logs: Sequence[StoredFile], result: Result) -> StoredFile | None:
+def explaining_log(logs: Sequence[StoredFile], result: Result) -> StoredFile | None:
     """The log that says why the trial ended as it did."""
     places = _BLAMED.get(result.cause, _OUTPUT) if result.outcome is Outcome.ERROR and result.cause else _OUTPUT
     for place in (*places, *_OUTPUT):

@@ -1,6 +1,6 @@
 """A worker's slice of one cap: what it may still promise, and what it reports about it.
 
-``engine/budgets.py`` puts the pots of a trial, its job and the day together. All methods are plain and take no time.
+``trial_budget.py`` takes each call's price from the slices of its trial, its job and the day. No method waits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What one call needs. Asks have an order: the smaller ticket waits longer."""
+    """What one call needs. Tickets count up: the call with the smallest one has waited longest."""
 
     ticket: int
     since: float
@@ -34,18 +34,20 @@ class Waiting:
 
 
 @dataclass(eq=False)
-class Pot:
+class HeldSlice:
+    """What this worker holds of one cap."""
+
     scope: Scope
     cap: Amount
     holder: str
     rank: int = 0
-    """The number of the try if it is the pot of a trial."""
+    """The number of the try, for the slice of a trial's cap."""
     spent: Amount = NOTHING
-    """Everything spent from this pot since its holder was named."""
+    """Everything spent from this slice since its holder was named."""
     promised: Amount = NOTHING
     in_flight: Amount = NOTHING
     users: set[int] = field(default_factory=set)
-    """Trials that have it open."""
+    """Trials that use it."""
     busy: dict[int, int] = field(default_factory=dict)
     """Calls under way, by trial."""
     waiting: dict[int, Waiting] = field(default_factory=dict)
@@ -53,9 +55,9 @@ class Pot:
     is_dirty: bool = False
     told_at: float = -math.inf
     closed_at: float | None = None
-    """When the store took the last report of a pot that nobody has open."""
+    """When the store took the last report of a slice that no trial has open."""
     _ceiling: Amount = NOTHING
-    _keep: Amount = NOTHING
+    _idle_to_keep: Amount = NOTHING
     _left: Amount | None = None
     _told_spent: Amount = NOTHING
     _valid_until: float = -math.inf
@@ -66,13 +68,13 @@ class Pot:
         return self.cap != WITHOUT_CAP
 
     def room(self, now: float) -> Amount:
-        """What may still be promised. Nothing once the lease may be over: somebody else may have the slice by now."""
+        """What may still be promised. Nothing once the lease may be over, because another worker may have the slice."""
         if not self.is_capped:
             return WITHOUT_CAP
         return self._ceiling - self.spent - self.promised if now < self._valid_until else NOTHING
 
     def left(self) -> Amount | None:
-        """The most that may be left of the whole cap, by the last answer; ``None`` before the first."""
+        """The most that can be left of the whole cap, by the store's last answer; ``None`` before the first."""
         return None if self._left is None else self._left - (self.spent - self._told_spent)
 
     def need(self, ask: Ask) -> Amount:
@@ -81,7 +83,7 @@ class Pot:
         return ask.expected if left is None else ask.least.most(ask.expected.least(left))
 
     def is_spent(self, ask: Ask) -> bool:
-        """Whether the call can never have what it needs, whatever comes back from others."""
+        """Whether the cap has too little left for the call, whatever other calls give back."""
         left = self.left()
         return self.is_capped and left is not None and not left.covers(ask.least)
 
@@ -98,7 +100,7 @@ class Pot:
             first.set_result(None)
 
     def offer(self, ask: Ask, trial: int, now: float) -> Amount:
-        """What the call may cost at most: its part of the room, so that the calls of other trials find some, too."""
+        """What the call may cost at most: a part of what is left, so that the calls of other trials get one, too."""
         idle = len(self.users) - len(self.busy) + (1 if trial in self.busy else 0)
         room = self.room(now)
         return ask.most.least(self.need(ask).most(room.part(max(1, idle)))).least(room)
@@ -123,8 +125,8 @@ class Pot:
         self.is_dirty = True
 
     def report(self, now: float, contact_sec: float) -> SliceReport:
-        """Gives back what the last answer asked for, before the store hears of it."""
-        keep = NOTHING if self.is_over else self._keep
+        """What the store is told. First gives back what the store's last answer asked for."""
+        keep = NOTHING if self.is_over else self._idle_to_keep
         self._ceiling = (self.spent + self.promised + keep).least(self._ceiling)
         self._number += 1
         self.is_dirty = False
@@ -145,17 +147,17 @@ class Pot:
             self.is_over,
         )
 
-    def obey(self, report: SliceReport, grant: SliceGrant | None, asked_at: float, valid_sec: float) -> None:
-        """``asked_at`` is before the report was sent, so that this lease ends before the store's. Without a grant the
-        job is gone."""
+    def apply(self, report: SliceReport, grant: SliceGrant | None, asked_at: float, valid_sec: float) -> None:
+        """Applies the store's answer. ``asked_at`` is before the report was sent, so this lease ends before the
+        store's. Without a grant the job was deleted."""
         self.told_at, self._valid_until = asked_at, asked_at + valid_sec
         self._told_spent = report.spent
         self._ceiling = report.spent + (grant.room if grant is not None else NOTHING)
-        self._keep = grant.idle if grant is not None else NOTHING
+        self._idle_to_keep = grant.idle if grant is not None else NOTHING
         self._left = grant.left if grant is not None else NOTHING
         self.closed_at = asked_at if report.closes and self.is_over and not self.is_dirty else None
 
     @property
     def is_over(self) -> bool:
-        """Whether nobody has it open, and every call has ended."""
+        """Whether no trial uses it, and every call has ended."""
         return not self.users and not self.busy

@@ -1,4 +1,4 @@
-"""What was spent of the caps that hold for a trial or a job, for whoever watches it."""
+"""What was spent of the caps of a trial or a job, for the people who watch it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from seatrial.ports.store.budgets import BudgetStore
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
-    """One cap, and what was spent of it by everybody for whom it holds."""
+class CapUsage:
+    """One cap, and what was spent of it in its whole scope."""
 
     scope: Scope
     cap: Cap
@@ -21,16 +21,16 @@ class Standing:
 
 
 @dataclass(frozen=True, slots=True)
-class Standings:
+class CapUsages:
     store: BudgetStore
     day: Cap
     """The cap of this installation for each day."""
 
-    async def of_job(self, job_id: int, spec: JobSpec, now: datetime) -> list[Standing]:
-        """The job always, and the day if it has a cap and pays for this job."""
+    async def of_job(self, job_id: int, spec: JobSpec, now: datetime) -> list[CapUsage]:
+        """The job's, also without a cap; and the day's, if it has a cap that counts this job."""
         return await self._look([(Scope.of_job(job_id), spec.budget.job), *self._of_day(spec, now)])
 
-    async def of_trial(self, job_id: int, trial_id: int, spec: JobSpec, now: datetime) -> list[Standing]:
+    async def of_trial(self, job_id: int, trial_id: int, spec: JobSpec, now: datetime) -> list[CapUsage]:
         """Those of the trial, its job and the day that have a cap."""
         trial = (Scope.of_trial(job_id, trial_id), spec.budget.trial)
         return await self._look(
@@ -40,6 +40,6 @@ class Standings:
     def _of_day(self, spec: JobSpec, now: datetime) -> list[tuple[Scope, Cap]]:
         return [(Scope.of_day(now), self.day)] if self.day and spec.own_keys else []
 
-    async def _look(self, wanted: Sequence[tuple[Scope, Cap]]) -> list[Standing]:
+    async def _look(self, wanted: Sequence[tuple[Scope, Cap]]) -> list[CapUsage]:
         found = await self.store.spending([scope for scope, _ in wanted]) if wanted else {}
-        return [Standing(scope, cap, found[scope.name]) for scope, cap in wanted]
+        return [CapUsage(scope, cap, found[scope.name]) for scope, cap in wanted]

@@ -1,4 +1,4 @@
-/** The room of a recording: as wide as it can be, and known before the player is there. */
+/** The box of a recording: as wide as it can be, and known before the player is there. */
 
 import type { CSSProperties } from "react";
 
@@ -12,7 +12,7 @@ export function isTall({ width, height }: Size): boolean {
   return height * LETTER.height > width * LETTER.width;
 }
 
-export function roomOf(size: Size): CSSProperties {
+export function boxOf(size: Size): CSSProperties {
   if (isTall(size)) return { height: "70vh" };
   return {
     aspectRatio: `${size.width * LETTER.width} / ${size.height * LETTER.height}`,

@@ -1,11 +1,12 @@
 """The memory that the bodies of calls may take, shared fairly between doors.
 
 A body is read whole, because its model has to be known before it may pass, and because it is sent again after a 429.
-Many large bodies at once would fill the worker's memory. So each takes its room before it is read, all of it or none,
-and takes more once it is known what its text takes: one emoji makes a text four times as large as its bytes.
+Many large bodies at once would fill the worker's memory. So each body
+reserves its memory before it is read, all of it or none, and reserves more once the size of its text is known: one
+emoji makes a text four times as large as its bytes.
 
-All together never hold more than the whole. One half is shared out equally, and nobody else takes a door's share of it.
-The other half is for whoever needs more than its share, and is waited for if need be.
+Half of the memory is divided equally between the doors, and each door has its share for itself. The other half is for
+doors that need more than their share; they wait until it is free.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import Self
 
-ROOM_BYTES = 256 * 1024 * 1024
+MEMORY_BYTES = 256 * 1024 * 1024
 _WIDEST = "\U0001f600"
 
 
@@ -28,41 +29,41 @@ def most_of_text(body: bytes) -> int:
 
 @dataclass(eq=False, slots=True)
 class Hold:
-    """Some of the room, until it is released."""
+    """Memory that one body has reserved, until it is released."""
 
-    _room: BodyRoom
+    _memory: BodyMemory
     _door: Hashable
     _size: int
 
     def grow(self, more: int) -> bool:
-        """Whether there was room for that as well."""
-        if not self._room._fits(self._door, more):
+        """Reserves more. ``False`` if there is not enough; then nothing changes."""
+        if not self._memory._fits(self._door, more):
             return False
         self._add(more)
         return True
 
     def resize(self, size: int) -> bool:
-        """Holds so much from now on. ``False`` if the whole room has not so much more; then nothing changes.
+        """Changes the reservation to ``size``. ``False`` if there is not enough memory; then nothing changes.
 
-        It may take what is left free for other doors: what is there already cannot wait, and soon becomes smaller."""
+        It may use the shares of other doors: this body is in memory already, and soon becomes smaller."""
         more = size - self._size
         if more > 0:
-            if self._room.held > self._size and self._room.held + more > self._room.size:
+            if self._memory.held > self._size and self._memory.held + more > self._memory.size:
                 return False
             self._add(more)
         elif more < 0:
             self._size = size
-            self._room._give_back(self._door, -more)
+            self._memory._give_back(self._door, -more)
         return True
 
     def _add(self, more: int) -> None:
-        self._room._held[self._door] += more
+        self._memory._held[self._door] += more
         self._size += more
 
     def release(self) -> None:
         size, self._size = self._size, 0
         if size:
-            self._room._give_back(self._door, size)
+            self._memory._give_back(self._door, size)
 
     def __enter__(self) -> Self:
         return self
@@ -78,10 +79,10 @@ class _Waiting:
     place: asyncio.Future[None]
 
 
-class BodyRoom:
+class BodyMemory:
     """One per gate."""
 
-    def __init__(self, size: int = ROOM_BYTES) -> None:
+    def __init__(self, size: int = MEMORY_BYTES) -> None:
         self.size = size
         self._doors: set[Hashable] = set()
         self._held: Counter[Hashable] = Counter()
@@ -96,7 +97,7 @@ class BodyRoom:
         self._let_in()
 
     async def hold(self, door: Hashable, size: int) -> Hold:
-        """Waits for the room."""
+        """Waits until there is enough memory."""
         if (hold := self.take(door, size)) is not None:
             return hold
         waiting = _Waiting(door, size, asyncio.get_running_loop().create_future())
@@ -112,14 +113,14 @@ class BodyRoom:
         return Hold(self, door, size)
 
     def take(self, door: Hashable, size: int) -> Hold | None:
-        """The same without waiting; ``None`` if there is no room now."""
+        """The same without waiting; ``None`` if there is not enough now."""
         if not self._fits(door, size):
             return None
         self._held[door] += size
         return Hold(self, door, size)
 
     def empty(self, door: Hashable) -> Hold:
-        """A hold of nothing, to grow."""
+        """A reservation of nothing, which can grow."""
         return Hold(self, door, 0)
 
     @property
@@ -127,7 +128,7 @@ class BodyRoom:
         return self._held.total()
 
     def _fits(self, door: Hashable, size: int) -> bool:
-        """The only body of all always fits; otherwise one larger than the room would wait for ever."""
+        """A body always fits if it is the only one. Otherwise one larger than all the memory would wait for ever."""
         held = self.held
         if not held:
             return True

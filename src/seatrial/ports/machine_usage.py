@@ -1,4 +1,4 @@
-"""Worker processes of one machine share its memory and processors through an account."""
+"""How the worker processes of one machine share its memory and processors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Protocol
 from seatrial.domain.fleet.packing import Size
 
 
-class RoomAccount(Protocol):
+class MachineUsage(Protocol):
+    """What the worker processes of this machine use. Each has one of its own."""
+
     def turn(self) -> AbstractAsyncContextManager[bool]:
         """One process claims at a time. ``False``: another one takes too long, so nothing should be claimed now."""
 
