@@ -124,8 +124,17 @@ class Worker:
         self._paused = ""
         self._slot_free = asyncio.Event()
         self._running = RunningTrials(
-            store, clock, Holder(about.worker, pace.lease), executor, wake_up, self._room, self._slot_free.set
+            store,
+            clock,
+            Holder(about.worker, pace.lease),
+            executor,
+            wake_up,
+            self._room,
+            self._duties,
+            self._slot_free.set,
         )
+        self._unfit: list[Trial] = []
+        """Claimed trials whose agent is not installed here, until they are given back."""
         self._leaving = asyncio.Event()
         self._drained_by = float("inf")
         self.left_idle = False
@@ -188,7 +197,7 @@ class Worker:
                 for task in tasks:
                     task.cancel()
         await self._give_back_shares()
-        self._room.close()
+        self._duties.now("room", self._room.close)
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
         if self._tenure is not None:
             await self._duties.once("protection", self._tenure.release)
@@ -225,6 +234,8 @@ class Worker:
             claimed = await self._duties.once("claims", self._claim)
             for trial in claimed or ():
                 self._start(trial)
+            if self._unfit:
+                await self._duties.once("trials to give back", self._give_back_unfit)
             if claimed is None:
                 await self._moment()
             elif not claimed and not await self._left_idle():
@@ -259,16 +270,24 @@ class Worker:
             )
             for trial in claimed:
                 self._room.enter(trial)
-        return [trial for trial in claimed if await self._can_run(trial)]
+        return [trial for trial in claimed if self._can_run(trial)]
 
-    async def _can_run(self, trial: Trial) -> bool:
-        """Gives back a trial whose agent is not installed here. The store then offers no more of them."""
+    def _can_run(self, trial: Trial) -> bool:
         if self._room.knows_agent_of(trial):
             return True
         self._room.leave(trial.id)
-        with contextlib.suppress(StaleTry):
-            await self._store.trials.give_back(trial.id, trial.try_number, self._clock())
+        self._unfit.append(trial)
         return False
+
+    async def _give_back_unfit(self) -> None:
+        """Gives back trials whose agent is not installed here. The store then offers no more of them.
+
+        One that cannot be given back is tried again after the next claim. Nobody renews its lease."""
+        while self._unfit:
+            trial = self._unfit[0]
+            with contextlib.suppress(StaleTry):
+                await self._store.trials.give_back(trial.id, trial.try_number, self._clock())
+            self._unfit.pop(0)
 
     async def _claim_suspects(self) -> list[Trial]:
         """An idle worker without other processes runs a group by itself, and nothing beside it."""
