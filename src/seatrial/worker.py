@@ -38,6 +38,8 @@ _LISTEN_SEC = 0.5
 """A worker asks this often whether one of its trials was cancelled."""
 _TEND_SEC = 2.0
 """A worker checks this often whether wake-ups reach it."""
+_EXAMINE_SEC = 30.0
+"""Sandboxes that could not be tried are tried again after this time."""
 _PROTECTION_SEC = 10.0
 """A worker looks this often whether its protection from scale-in must be renewed."""
 
@@ -160,6 +162,16 @@ class Worker:
         """Sets the sandboxes that work on this machine. The next heartbeat tells the store."""
         self._about = self._about.model_copy(update={"sandboxes": tuple(sandboxes)})
         self.can_use_only(sandboxes)
+
+    async def find_sandboxes(
+        self, working: Callable[[], Awaitable[Sequence[str]]], every_sec: float = _EXAMINE_SEC
+    ) -> None:
+        """Asks which sandboxes work on this machine, until there is an answer."""
+        while True:
+            found = await self._duties.once("sandbox checks", working)
+            if found is not None:
+                return self.can_use(found)
+            await asyncio.sleep(every_sec)
 
     def can_use_only(self, sandboxes: Sequence[str]) -> None:
         """The worker claims only trials for these sandboxes, from now on."""

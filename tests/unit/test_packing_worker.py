@@ -267,6 +267,36 @@ def _told(ground: Bench, duty: str) -> bool:
     return any(trouble.duty == duty for row in rows for trouble in row.troubles)
 
 
+async def test_sandboxes_that_could_not_be_tried_are_tried_again_and_the_heartbeat_says_so(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        await add_job(ground, 1, Needs(sandbox="oci"))
+        crowd, can_be_tried = Crowd(), asyncio.Event()
+        crowd.out.set()
+
+        async def examine() -> list[str]:
+            if not can_be_tried.is_set():
+                raise OSError(24, "Too many open files")
+            return ["oci"]
+
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path)) as [worker]:
+            worker.can_use_only(("auto",))
+            examining = asyncio.create_task(worker.find_sandboxes(examine, every_sec=0.01))
+            await eventually(lambda: _told(ground, "sandbox checks"), "the heartbeat tells it")
+            async with asyncio.timeout(LIMIT_SEC):
+                while not await ended(ground):
+                    await asyncio.sleep(0.01)
+            await ground.store.workers.several_beats()
+            assert await ended(ground) == 1, "only what needs no certain sandbox"
+            can_be_tried.set()
+            await examining
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 2:
+                    await asyncio.sleep(0.01)
+            await eventually(lambda: not _told(ground, "sandbox checks"), "all is well")
+            [row] = await ground.store.workers.all()
+            assert row.sandboxes == ("oci",)
+
+
 async def test_nothing_is_claimed_while_memory_is_short(tmp_path: Path) -> None:
     async with bench(tmp_path, attempts=3) as ground:
         meter, crowd = MemoryMeter(available_percent=2), Crowd()
