@@ -40,8 +40,6 @@ _TEND_SEC = 2.0
 """A worker checks this often whether wake-ups reach it."""
 _EXAMINE_SEC = 30.0
 """Sandboxes that could not be tried are tried again after this time."""
-_PROTECTION_SEC = 10.0
-"""A worker looks this often whether its protection from scale-in must be renewed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,7 +230,7 @@ class Worker:
         if self._suspects is not None:
             duties.append(("suspects", forever("suspects", self._look_for_suspects, _SEARCH_SEC, patient=True)))
         if self._tenure is not None:
-            duties.append(("protection", forever("protection", self._tenure.renew, _PROTECTION_SEC)))
+            duties.append(("protection", forever("protection", self._tenure.renew, self._tenure.protection_sec)))
         if self._tenure is not None and (every_sec := self._tenure.notice_sec) is not None:
             duties.append(("notices", forever("notices", self._look_out, every_sec)))
         extra = self._upkeep.extra
