@@ -10,5 +10,5 @@ def is_installed(import_path: str) -> bool:
     module = import_path.partition(":")[0]
     try:
         return find_spec(module) is not None
-    except (ImportError, ValueError):
+    except Exception:  # whatever the packages around it raise, nobody can use it
         return False

@@ -105,8 +105,8 @@ class SuspectProcess:
 
     async def _wait(self, process: asyncio.subprocess.Process, name: WorkerName | None, chosen: Suspects) -> None:
         status = await process.wait()
-        self._watch.note(name, status)
         self._slots = 0
         self._last = chosen if status == 0 else None
         if status:
             log.warning("The process of suspected trials (group %s) ended with status %d.", chosen.group, status)
+        self._watch.note(name, status)

@@ -38,8 +38,8 @@ _LISTEN_SEC = 0.5
 """A worker asks this often whether one of its trials was cancelled."""
 _TEND_SEC = 2.0
 """A worker checks this often whether wake-ups reach it."""
-_PROTECTION_SEC = 10.0
-"""A worker looks this often whether its protection from scale-in must be renewed."""
+_EXAMINE_SEC = 30.0
+"""Sandboxes that could not be tried are tried again after this time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,8 +124,17 @@ class Worker:
         self._paused = ""
         self._slot_free = asyncio.Event()
         self._running = RunningTrials(
-            store, clock, Holder(about.worker, pace.lease), executor, wake_up, self._slots, self._slot_free.set
+            store,
+            clock,
+            Holder(about.worker, pace.lease),
+            executor,
+            wake_up,
+            self._slots,
+            self._duties,
+            self._slot_free.set,
         )
+        self._unfit: list[Trial] = []
+        """Claimed trials whose agent is not installed here, until they are given back."""
         self._leaving = asyncio.Event()
         self._drained_by = float("inf")
         self.left_idle = False
@@ -151,6 +160,16 @@ class Worker:
         """Sets the sandboxes that work on this machine. The next heartbeat tells the store."""
         self._about = self._about.model_copy(update={"sandboxes": tuple(sandboxes)})
         self.can_use_only(sandboxes)
+
+    async def find_sandboxes(
+        self, working: Callable[[], Awaitable[Sequence[str]]], every_sec: float = _EXAMINE_SEC
+    ) -> None:
+        """Asks which sandboxes work on this machine, until there is an answer."""
+        while True:
+            found = await self._duties.once("sandbox checks", working)
+            if found is not None:
+                return self.can_use(found)
+            await asyncio.sleep(every_sec)
 
     def can_use_only(self, sandboxes: Sequence[str]) -> None:
         """The worker claims only trials for these sandboxes, from now on."""
@@ -188,7 +207,7 @@ class Worker:
                 for task in tasks:
                     task.cancel()
         await self._give_back_shares()
-        self._slots.close()
+        self._duties.now("trial slots", self._slots.close)
         await self._duties.once("heartbeat", lambda: self._store.workers.forget(self._about.worker))
         if self._tenure is not None:
             await self._duties.once("protection", self._tenure.release)
@@ -211,7 +230,7 @@ class Worker:
         if self._suspects is not None:
             duties.append(("suspects", forever("suspects", self._look_for_suspects, _SEARCH_SEC, patient=True)))
         if self._tenure is not None:
-            duties.append(("protection", forever("protection", self._tenure.renew, _PROTECTION_SEC)))
+            duties.append(("protection", forever("protection", self._tenure.renew, self._tenure.protection_sec)))
         if self._tenure is not None and (every_sec := self._tenure.notice_sec) is not None:
             duties.append(("notices", forever("notices", self._look_out, every_sec)))
         extra = self._upkeep.extra
@@ -225,6 +244,8 @@ class Worker:
             claimed = await self._duties.once("claims", self._claim)
             for trial in claimed or ():
                 self._start(trial)
+            if self._unfit:
+                await self._duties.once("trials to give back", self._give_back_unfit)
             if claimed is None:
                 await self._moment()
             elif not claimed and not await self._left_idle():
@@ -259,16 +280,24 @@ class Worker:
             )
             for trial in claimed:
                 self._slots.enter(trial)
-        return [trial for trial in claimed if await self._can_run(trial)]
+        return [trial for trial in claimed if self._can_run(trial)]
 
-    async def _can_run(self, trial: Trial) -> bool:
-        """Gives back a trial whose agent is not installed here. The store then offers no more of them."""
+    def _can_run(self, trial: Trial) -> bool:
         if self._slots.knows_agent_of(trial):
             return True
         self._slots.leave(trial.id)
-        with contextlib.suppress(StaleTry):
-            await self._store.trials.give_back(trial.id, trial.try_number, self._clock())
+        self._unfit.append(trial)
         return False
+
+    async def _give_back_unfit(self) -> None:
+        """Gives back trials whose agent is not installed here. The store then offers no more of them.
+
+        One that cannot be given back is tried again after the next claim. Nobody renews its lease."""
+        while self._unfit:
+            trial = self._unfit[0]
+            with contextlib.suppress(StaleTry):
+                await self._store.trials.give_back(trial.id, trial.try_number, self._clock())
+            self._unfit.pop(0)
 
     async def _claim_suspects(self) -> list[Trial]:
         """An idle worker without other processes runs a group by itself, and nothing beside it."""

@@ -91,11 +91,15 @@ class WorkerSupervisor:
         loop = asyncio.get_running_loop()
         while not self._leaving.is_set():
             began = loop.time()
-            status = await self._live(number)
+            try:
+                status = await self._live(number)
+                ending = _ending(status)
+            except Exception as fault:  # no process or no memory is left, say. The other workers go on
+                status, ending = None, f"could not be kept ({fault!r})"
             if self._leaving.is_set() or status == LEFT_BY_ITSELF:
                 return
             pause = self._first_pause_sec if loop.time() - began > _STEADY_SEC else pause
-            log.warning("A worker %s; another one starts in %g s.", _ending(status), pause)
+            log.warning("A worker %s; another one starts in %g s.", ending, pause)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await self._leaving.wait()

@@ -13,23 +13,31 @@ import pytest
 
 from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.job import AgentSpec, Job, JobSpec, plan
+from seatrial.domain.model_calls.budget import Cap, Scope
 from seatrial.domain.result import Result
 from seatrial.domain.task import Task, TaskFormat, TaskRef
 from seatrial.domain.trial import Outcome
+from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.clock import system_clock
 from seatrial.engine.duties import Duties, Duty
+from seatrial.engine.fleet.tenure import StayRules, Tenure
 from seatrial.engine.jobs.keys import TrialKeys
+from seatrial.engine.jobs.settle import Settler
 from seatrial.engine.live.watch import LiveLog
+from seatrial.engine.provider_pace import ProviderPace
 from seatrial.engine.trials.execute import Executor, Records, Reports, TryLimits
 from seatrial.engine.trials.phases import PhaseLog
 from seatrial.engine.trials.recover import LeaseTrust, Recovery
 from seatrial.errors import SandboxFault, StoreUnavailable
+from seatrial.ports.platform import Notice
 from seatrial.ports.runner import Order, Progress
 from seatrial.ports.store import Heartbeat, TrialFilter
+from seatrial.suspect_process import SuspectProcess
 from seatrial.testing.fake_runner import PASS
 from seatrial.testing.faulty_store import FaultyStore
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.worker import Claiming, Pace, Upkeep, Worker
+from seatrial.worker_exits import ExitNotes, ExitWatch
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
 FAULTS = [SandboxFault("The engine answered 500."), KeyError("a bug")]
@@ -44,6 +52,13 @@ DUTIES = {
     "output.append": "live output",
     "clean": "leftovers",
     "wait": "wake-ups",
+    "tend": "queue",
+    "trials.suspects": "suspects",
+    "protect": "protection",
+    "notice": "notices",
+    "jobs.page": "settling",
+    "pace.exchange": "provider pace",
+    "budgets.exchange": "budgets",
 }
 """Which method of a collaborator fails, and whose duty that is."""
 
@@ -77,6 +92,31 @@ class FaultyQueue(LocalWakeUp):
             raise self._faults["wait"]
         await super().wait(timeout)
 
+    async def tend(self, about: Heartbeat | None = None) -> None:
+        if "tend" in self._faults:
+            raise self._faults["tend"]
+
+
+class FaultyMachine:
+    """The platform protects it, and says nothing. Its protection must be renewed all the time."""
+
+    renew_sec = 0.0
+
+    def __init__(self, faults: dict[str, Exception]) -> None:
+        self._faults = faults
+
+    async def protect(self) -> None:
+        if "protect" in self._faults:
+            raise self._faults["protect"]
+
+    async def release(self) -> None:
+        pass
+
+    async def look(self) -> Notice | None:
+        if "notice" in self._faults:
+            raise self._faults["notice"]
+        return None
+
 
 class Library:
     async def directory(self, task: Task) -> Path:
@@ -96,6 +136,10 @@ class Place:
         self.gate = Gate()
         self.duties = Duties(system_clock)
         queue = FaultyQueue(folder, self.faults)
+        machine = FaultyMachine(self.faults)
+        self.pace = ProviderPace(self.store.pace, "w", system_clock)
+        budgets = Budgets(self.store.budgets, "w", system_clock, timedelta(seconds=0.1))
+        budgets.pot(Scope.of_job(1), Cap(calls=9).limits, 1)  # it reports as long as it has such a slice
         phases = PhaseLog(self.store.trials, system_clock, every_sec=0.01, duties=self.duties)
         live = LiveLog(self.store, system_clock, every_sec=0.01, first_after_sec=0.01, linger_sec=0, duties=self.duties)
         self.worker = Worker(
@@ -115,9 +159,18 @@ class Place:
             Upkeep(
                 self.duties,
                 Recovery(self.store, queue, system_clock, lambda worker: False, LeaseTrust(30, 5, 10)),
-                [Duty("leftovers", self._clean, 0.02)],
+                [
+                    Duty("leftovers", self._clean, 0.02),
+                    Duty("settling", Settler(self.store, queue, system_clock).sweep, 0.02),
+                    Duty("provider pace", self.pace.sync, 0.02),
+                    Duty("budgets", budgets.sync, 0.02, patient=False),
+                ],
             ),
             Claiming(),
+            SuspectProcess(ExitWatch(ExitNotes.beside(folder / "work")), {}),
+            Tenure(
+                "w", self.store, system_clock, StayRules(notice_sec=0.02, protection_sec=0.02), machine, notices=machine
+            ),
         )
 
     async def _clean(self) -> None:
@@ -147,6 +200,7 @@ async def working(folder: Path) -> AsyncIterator[Place]:
     place = Place(folder)
     await place.store.tasks.save(TASK, system_clock())
     await place.submit(2)
+    await place.pace.take("provider")  # a call under way is reported until it ends
     running = asyncio.create_task(place.worker.run())
     await until(lambda: place.gate.begun == 2)
     try:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from seatrial.adapters.machine_usage_files import FileMachineUsage
 from seatrial.domain.fleet.needs import Abilities, Needs
@@ -17,6 +20,8 @@ from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Trial, TrialState
 from seatrial.engine.clock import system_clock
 from seatrial.engine.trials.trial_slots import TrialSlots
+from seatrial.errors import StoreUnavailable
+from seatrial.installed import is_installed
 from seatrial.ports.runner import Order
 from seatrial.ports.store import TrialFilter
 from seatrial.system.machine import MemoryBrake
@@ -175,6 +180,121 @@ async def test_a_trial_whose_agent_is_not_installed_goes_to_another_worker(tmp_p
                     await asyncio.sleep(0.01)
         rows = [row async for row in ground.store.trials.each(TrialFilter())]
         assert {row.trial.tries_made for row in rows} == {1}, "a try that was given back does not count"
+
+
+class KeepsWhatItGave(MemoryTrials):
+    """Takes no trial back until the test says so."""
+
+    is_away = True
+
+    async def give_back(self, *arguments: Any, **options: Any) -> Any:
+        if self.is_away:
+            raise StoreUnavailable("Away.")
+        return await super().give_back(*arguments, **options)
+
+
+async def test_a_trial_that_cannot_be_given_back_keeps_no_other_from_its_start(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        ground.store.trials = trials = KeepsWhatItGave(ground.store.records)
+        await add_job(ground, 1, Needs(agent="my.agents:Clever", memory_mb=4 * GB))
+        await add_job(ground, 3, Needs(memory_mb=4 * GB))
+        crowd, stranger = Crowd(), packed(tmp_path, knows=lambda agent: False)
+        async with working(ground, ScriptedRunner(crowd), stranger):
+            await eventually(lambda: len(crowd.inside) == 4, "whatever was claimed with it runs")
+            await eventually(lambda: _told(ground, "trials to give back"), "the heartbeat tells it")
+            await add_job(ground, 1, Needs(memory_mb=6 * GB))
+            await eventually(lambda: sum(crowd.inside.values()) == 18 * GB, "it takes no room")
+            trials.is_away = False
+            await eventually(lambda: not _told(ground, "trials to give back"), "it was given back")
+            crowd.out.set()
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path)):
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 6:
+                    await asyncio.sleep(0.01)
+        rows = [row async for row in ground.store.trials.each(TrialFilter())]
+        assert {row.trial.tries_made for row in rows} == {1}
+
+
+async def test_packages_that_break_when_they_are_imported_have_no_agents(tmp_path: Path) -> None:
+    package = tmp_path / "breaks_when_imported"
+    package.mkdir()
+    (package / "__init__.py").write_text("raise RuntimeError('no licence')")
+    (package / "agent.py").touch()
+    sys.path.insert(0, str(tmp_path))
+    try:
+        assert not is_installed("breaks_when_imported.agent:Agent")
+        (package / "__init__.py").write_text("")
+        assert is_installed("breaks_when_imported.agent:Agent")
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+class FullDisk(FileMachineUsage):
+    """Writes nothing while ``is_full``, except when it is new."""
+
+    is_full = False
+
+    def declare(self, held: Size) -> None:
+        if self.is_full:
+            raise OSError(28, "No space left on device")
+        super().declare(held)
+
+
+async def test_trials_run_and_end_while_the_account_cannot_be_written(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bench(tmp_path) as ground:
+        account, other = FullDisk(tmp_path / "room", "w"), FileMachineUsage(tmp_path / "room", "other")
+        account.is_full = True
+        await add_job(ground, 4, Needs(memory_mb=4 * GB))
+        crowd, claiming = Crowd(), Claiming(room=TrialSlots.packed(ROOM, Abilities(), account, lambda agent: True))
+        async with working(ground, ScriptedRunner(crowd), claiming):
+            await eventually(lambda: len(crowd.inside) == 5, "all run")
+            assert other.others().memory_mb == 0
+            account.is_full = False
+            await eventually(lambda: other.others().memory_mb >= 16 * GB, "it is declared without a new trial")
+            account.is_full = True
+            crowd.out.set()
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 5:
+                    await asyncio.sleep(0.01)
+        other.close()
+    assert sum("cannot see what this one holds" in message for message in caplog.messages) == 2, "once for each outage"
+
+
+def _told(ground: Bench, duty: str) -> bool:
+    rows = ground.store.workers.rows.values()
+    return any(trouble.duty == duty for row in rows for trouble in row.troubles)
+
+
+async def test_sandboxes_that_could_not_be_tried_are_tried_again_and_the_heartbeat_says_so(tmp_path: Path) -> None:
+    async with bench(tmp_path) as ground:
+        await add_job(ground, 1, Needs(sandbox="oci"))
+        crowd, can_be_tried = Crowd(), asyncio.Event()
+        crowd.out.set()
+
+        async def examine() -> list[str]:
+            if not can_be_tried.is_set():
+                raise OSError(24, "Too many open files")
+            return ["oci"]
+
+        async with working(ground, ScriptedRunner(crowd), packed(tmp_path)) as [worker]:
+            worker.can_use_only(("auto",))
+            examining = asyncio.create_task(worker.find_sandboxes(examine, every_sec=0.01))
+            await eventually(lambda: _told(ground, "sandbox checks"), "the heartbeat tells it")
+            async with asyncio.timeout(LIMIT_SEC):
+                while not await ended(ground):
+                    await asyncio.sleep(0.01)
+            await ground.store.workers.several_beats()
+            assert await ended(ground) == 1, "only what needs no certain sandbox"
+            can_be_tried.set()
+            await examining
+            async with asyncio.timeout(LIMIT_SEC):
+                while await ended(ground) < 2:
+                    await asyncio.sleep(0.01)
+            await eventually(lambda: not _told(ground, "sandbox checks"), "all is well")
+            [row] = await ground.store.workers.all()
+            assert row.sandboxes == ("oci",)
 
 
 async def test_nothing_is_claimed_while_memory_is_short(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from seatrial.domain.fleet.isolation import Suspects
 from seatrial.suspect_process import SuspectProcess
+from seatrial.system.processes import WorkerName
 from seatrial.worker_exits import ExitNotes, ExitWatch
 from tests.waiting import eventually
 
@@ -75,3 +76,18 @@ async def test_the_end_of_the_process_is_noted(tmp_path: Path) -> None:
     await place.process.look([ONE], free=4)
     assert len(place.started) == 2, "a process that fell does not make its group wait"
     await place.process.gone()
+
+
+class Unwritable(ExitWatch):
+    def note(self, worker: WorkerName | None, status: int) -> None:
+        raise ValueError("the kernel's counter is no number")
+
+
+async def test_slots_are_free_again_although_the_end_could_not_be_noted(tmp_path: Path) -> None:
+    place = Place(tmp_path, WAITS)
+    process = SuspectProcess(Unwritable(place.notes), {}, place._command)
+    await process.look([ONE], free=6)
+    assert process.slots == 3
+    process.leave()
+    await process.gone()
+    assert process.slots == 0

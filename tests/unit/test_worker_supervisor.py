@@ -71,6 +71,23 @@ async def test_one_that_dies_at_its_start_is_replaced_less_and_less_often(
         assert said[:3] == ["0.01 s.", "0.02 s.", "0.04 s."]
 
 
+async def test_one_that_cannot_be_started_takes_nobody_along(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    diary, program = tmp_path / "diary", tmp_path / "worker"
+    program.symlink_to(sys.executable)
+    async with WorkerSupervisor([str(program), *command(diary, "lives")[1:]], 2, first_pause_sec=0.01) as supervisor:
+        await eventually(lambda: len(lines(diary, "born")) == 2, "two workers")
+        gone = asyncio.create_task(supervisor.gone())
+        stays, dies = supervisor.pids
+        program.unlink()  # an upgrade, say
+        os.kill(dies, signal.SIGKILL)
+        await eventually(lambda: any("could not be kept" in said for said in caplog.messages), "the log says it")
+        assert supervisor.pids == [stays] and not gone.done(), "whoever waits for the supervisor would end the others"
+        program.symlink_to(sys.executable)
+        await eventually(lambda: len(lines(diary, "born")) == 3, "another worker")
+        supervisor.leave()
+        await asyncio.wait_for(gone, LIMIT_SEC)
+
+
 async def test_told_to_leave_they_leave_and_are_not_replaced(tmp_path: Path) -> None:
     diary = tmp_path / "diary"
     async with WorkerSupervisor(command(diary, "lives"), 2, first_pause_sec=0.05) as supervisor:

@@ -55,6 +55,28 @@ def task(settings: Settings, tmp_path: Path) -> FoundTask:
     return found(settings, SmallTask("small", (), ANSWERED, 1.0).write(tmp_path / "tasks"))
 
 
+class SweepsLater(RolloutHost):
+    """Cannot look for leftovers at first."""
+
+    swept = 0
+
+    async def _sweep(self) -> int:
+        self.swept += 1
+        if self.swept == 1:
+            raise OSError(5, "Input/output error")
+        return await super()._sweep()
+
+
+async def test_no_rollout_ends_for_what_others_left(
+    settings: Settings, task: FoundTask, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with SweepsLater(settings, RolloutRules(sandbox="oci")) as host:
+        for _ in range(3):
+            await (await host.open(task)).close()
+        assert host.swept == 2, "tried again, and not once more"
+    assert any("Leftovers failed" in said for said in caplog.messages)
+
+
 async def test_the_tests_decide(host: RolloutHost, task: FoundTask) -> None:
     solved, unsolved = await asyncio.gather(host.open(task), host.open(task))
     assert "[no output]" in await solved.execute_commands([SOLVE])

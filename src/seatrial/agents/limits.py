@@ -23,7 +23,8 @@ from typing import Any
 
 from seatrial.domain.model_calls.budget import WITHOUT_CAP, Amount
 from seatrial.domain.model_calls.limits_left import LimitsLeft
-from seatrial.errors import SandboxFault
+from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
 from seatrial.sandboxes.own_time import OwnTime, own_limit
 from seatrial.sandboxes.sandbox import Sandbox
 
@@ -92,28 +93,19 @@ async def _posted(environment: Any, left: Callable[[], LimitsLeft], refresh_sec:
     something else in its place, which must not end a trial."""
     try:
         await _post(environment, left())
-    except (OSError, SandboxFault) as fault:
+    except Exception as fault:
         log.warning("The limits of an agent could not be shown in its sandbox: %r", fault)
         yield False
         return
     # In a context of its own: its transfers do not stop the agent's clock.
-    refreshing = asyncio.create_task(_refresh(environment, left, refresh_sec), context=contextvars.Context())
+    refresh = Duties(system_clock).forever("limits file", lambda: _post(environment, left()), refresh_sec, later=True)
+    refreshing = asyncio.create_task(refresh, context=contextvars.Context())
     try:
         yield True
     finally:
         refreshing.cancel()
         with suppress(asyncio.CancelledError):
             await refreshing
-
-
-async def _refresh(environment: Any, left: Callable[[], LimitsLeft], seconds: float) -> None:
-    while True:
-        await asyncio.sleep(seconds)
-        try:
-            await _post(environment, left())
-        except Exception as fault:  # the sandbox is being removed, or it is broken and its next command reports it
-            log.debug("The limits of an agent could not be told: %r", fault)
-            return
 
 
 async def _post(environment: Any, left: LimitsLeft) -> None:

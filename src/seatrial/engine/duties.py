@@ -86,9 +86,21 @@ class Duties:
         except Exception as fault:
             self.note(name, fault)
             return None
+        self._well(name)
+        return done
+
+    def now(self, name: str, step: Callable[[], object]) -> None:
+        """``once`` for a step that waits for nothing."""
+        try:
+            step()
+        except Exception as fault:
+            self.note(name, fault)
+        else:
+            self._well(name)
+
+    def _well(self, name: str) -> None:
         if self._troubles.pop(name, None) is not None:
             log.info("%s works again.", name.capitalize())
-        return done
 
     def note(self, name: str, fault: Exception) -> None:
         known = self._troubles.get(name)

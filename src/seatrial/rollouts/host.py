@@ -15,6 +15,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from seatrial.domain.trial import Phase
+from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
 from seatrial.engine.trials.retention import remove_dead_work_dirs
 from seatrial.errors import Conflict
 from seatrial.rollouts.background import BackgroundLoop
@@ -47,7 +49,8 @@ class RolloutHost:
         self._trials = TrialMaker(self._options, self.rules, self._owner)
         self._opening: set[asyncio.Task[Any]] = set()
         self._open: set[Rollout] = set()
-        self._sweeping: asyncio.Task[None] | None = None
+        self._sweeping: asyncio.Task[int | None] | None = None
+        self._duties = Duties(system_clock)
         self._used = False
         self._closed = False
         self._process = os.getpid()
@@ -107,13 +110,16 @@ class RolloutHost:
             self._opening.discard(opening)
 
     async def _swept(self) -> None:
+        """Once, unless it fails: no rollout ends for what others left, and the next one tries again."""
         if self._sweeping is None:
-            self._sweeping = asyncio.create_task(self._sweep())
-        await asyncio.shield(self._sweeping)
+            self._sweeping = asyncio.create_task(self._duties.once("leftovers", self._sweep))
+        sweeping = self._sweeping
+        if await asyncio.shield(sweeping) is None and self._sweeping is sweeping:
+            self._sweeping = None
 
-    async def _sweep(self) -> None:
+    async def _sweep(self) -> int:
         await remove_dead_work_dirs(self._settings.work_dir)
-        await remove_stray(self._options)
+        return await remove_stray(self._options)
 
     async def _close_all(self) -> bool:
         """Returns whether everything is removed."""

@@ -65,7 +65,7 @@ class SandboxSelection:
             return SEVERAL_CONTAINERS
         if wanted != AUTOMATIC:
             return wanted
-        if self._automatic is None:
+        if self._automatic is None or _failed(self._automatic):
             self._automatic = asyncio.create_task(self._find())
         return await asyncio.shield(self._automatic)
 
@@ -76,6 +76,10 @@ class SandboxSelection:
             fixes = [finding.fix for finding in findings if finding.fix and not finding.ok]
             raise SetupProblem("No sandbox works on this machine.", fix=" ".join(fixes) or "Run `seatrial doctor`.")
         return health.automatic
+
+
+def _failed(task: asyncio.Task[str]) -> bool:
+    return task.done() and (task.cancelled() or task.exception() is not None)
 
 
 async def examine(options: SandboxOptions) -> Health:

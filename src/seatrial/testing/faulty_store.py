@@ -6,7 +6,19 @@ from typing import Any
 
 from seatrial.testing.memory_store import MemoryStore
 
-_PARTS = ("tasks", "jobs", "trials", "events", "output", "tokens", "provider_keys", "workers", "totals")
+_PARTS = (
+    "tasks",
+    "jobs",
+    "trials",
+    "events",
+    "output",
+    "tokens",
+    "provider_keys",
+    "workers",
+    "totals",
+    "pace",
+    "budgets",
+)
 
 
 class FaultyStore(MemoryStore):

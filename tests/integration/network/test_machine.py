@@ -14,6 +14,7 @@ from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.options import SandboxOptions
 from tests.integration.network.world import WEB, World, batch, greeting, reaches, run
+from tests.waiting import eventually
 
 pytestmark = pytest.mark.sandbox
 
@@ -195,3 +196,24 @@ async def test_addresses_in_use_on_the_machine_are_avoided(surroundings: World, 
 def _without_counters(rules: str) -> str:
     words = rules.split()
     return " ".join(word for place, word in enumerate(words) if words[place - 1] not in ("packets", "bytes"))
+
+
+class GarbledAtFirst(SandboxNetworks):
+    """The firewall's tool prints something that is no JSON, twice."""
+
+    looks = 0
+
+    async def sweep(self) -> int:
+        self.looks += 1
+        if self.looks <= 2:
+            raise ValueError("Expecting value: line 1 column 1 (char 0)")
+        return await super().sweep()
+
+
+async def test_a_look_that_failed_is_followed_by_others(
+    surroundings: World, options: SandboxOptions, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with GarbledAtFirst(options, names=surroundings.names, follow_sec=0.01) as networks:
+        await networks.acquire(PUBLIC, "one")
+        await eventually(lambda: networks.looks >= 4, "it looks again")
+    assert any("Network check failed" in said for said in caplog.messages)

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from seatrial.agents.limits import DEADLINE, LIMITS, PLACE, TrialLimits, tell_limits
 from seatrial.domain.model_calls.budget import Amount, Cap
 from seatrial.sandboxes.own_time import OwnTime, clock_stopped
@@ -24,6 +26,7 @@ class ForeignSandbox:
     variables: dict[str, str] = field(default_factory=dict)
     written: list[dict[str, Any]] = field(default_factory=list)
     is_broken: bool = False
+    fault: Exception = field(default_factory=lambda: OSError("no room"))
 
     @contextmanager
     def scoped_exec_env(self, variables: dict[str, str]) -> Iterator[None]:
@@ -32,7 +35,7 @@ class ForeignSandbox:
 
     async def upload_file(self, source_path: Path, target_path: str) -> None:
         if self.is_broken:
-            raise OSError("no room")
+            raise self.fault
         assert target_path == str(PLACE)
         self.written.append(json.loads(source_path.read_text()))
 
@@ -80,10 +83,30 @@ async def test_the_earlier_of_two_ends_counts() -> None:
     assert sandbox.written[0]["deadline"] == soon.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-async def test_a_sandbox_that_cannot_show_the_file_ends_nothing() -> None:
-    agent, sandbox = Agent(), ForeignSandbox(is_broken=True)
+@pytest.mark.parametrize("fault", [OSError("no room"), RuntimeError("not found")], ids=["disk", "foreign"])
+async def test_a_sandbox_that_cannot_show_the_file_ends_nothing(fault: Exception) -> None:
+    agent, sandbox = Agent(), ForeignSandbox(is_broken=True, fault=fault)
     await run(TrialLimits(in_instruction=True), agent, sandbox)
     assert set(sandbox.variables) == {DEADLINE} and str(PLACE) not in agent.heard and "until 20" in agent.heard
+
+
+class Waverer(ForeignSandbox):
+    """Takes the first file, refuses two, and takes all others."""
+
+    refused = 0
+
+    async def upload_file(self, source_path: Path, target_path: str) -> None:
+        if self.written and self.refused < 2:
+            self.refused += 1
+            raise ConnectionError("a moment")
+        await super().upload_file(source_path, target_path)
+
+
+async def test_a_fault_that_passes_leaves_the_file_true(caplog: pytest.LogCaptureFixture) -> None:
+    agent, sandbox = Agent(), Waverer()
+    await run(TrialLimits(budget_left=lambda: agent.left[-1], refresh_sec=0.01), agent, sandbox)
+    assert sandbox.refused == 2 and sandbox.written[-1]["calls_left"] == 4
+    assert any("Limits file failed" in said for said in caplog.messages)
 
 
 async def test_a_trial_without_a_clock_of_its_own_and_one_without_limits() -> None:

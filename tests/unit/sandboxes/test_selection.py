@@ -7,7 +7,11 @@ import socket
 from contextlib import ExitStack
 from pathlib import Path
 
-from seatrial.sandboxes.selection import engine_answers
+import pytest
+
+from seatrial.domain.task import Task, TaskFormat
+from seatrial.sandboxes.options import SandboxOptions
+from seatrial.sandboxes.selection import SandboxSelection, engine_answers
 
 
 async def test_other_work_goes_on_while_the_engine_does_not_take_the_connection() -> None:
@@ -36,3 +40,24 @@ async def test_nothing_listens(tmp_path: Path) -> None:
     assert not await engine_answers(f"unix://{tmp_path}/missing.sock")
     (tmp_path / "file").touch()
     assert not await engine_answers(f"unix://{tmp_path}/file")
+
+
+class BusyAtFirst(SandboxSelection):
+    """The machine has no file descriptor left when it is first examined."""
+
+    examined = 0
+
+    async def _find(self) -> str:
+        self.examined += 1
+        if self.examined == 1:
+            raise OSError(24, "Too many open files")
+        return "oci"
+
+
+async def test_an_examination_that_failed_is_made_again_and_another_one_is_not(tmp_path: Path) -> None:
+    task = Task(digest="sha256:" + "0" * 64, name="small", format=TaskFormat.HARBOR, instruction="Do it.")
+    selection = BusyAtFirst(SandboxOptions(cache=tmp_path))
+    with pytest.raises(OSError, match="Too many"):
+        await selection.choose("auto", task)
+    assert [await selection.choose("auto", task) for _ in range(3)] == ["oci"] * 3
+    assert selection.examined == 2

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import fcntl
+import logging
 import queue
 import sqlite3
 import threading
@@ -30,6 +31,8 @@ from seatrial.adapters.store_sql.database import Database
 from seatrial.errors import SeatrialError, SetupProblem, StorageFull, StoreUnavailable
 from seatrial.ports.store import StoreFacts
 from seatrial.system.file_owner import act_for_owner, pass_every_folder
+
+log = logging.getLogger(__name__)
 
 _READERS = 2
 _LARGEST_GROUP = 64
@@ -163,9 +166,9 @@ class SqliteDatabase(Database):
                     _run(connection, write)
                 connection.exec_driver_sql("COMMIT")
         except Exception as fault:
-            _roll_back(connection)
             for write in group:
                 write.error = _unavailable(self._path, fault)
+            _roll_back(connection)
 
 
 def act_for_store(path: Path) -> None:
@@ -201,9 +204,14 @@ def _settle(group: list[_Write]) -> None:
 
 
 def _roll_back(connection: Connection) -> None:
-    driver = connection.connection.driver_connection
-    if isinstance(driver, sqlite3.Connection) and driver.in_transaction:
-        driver.rollback()
+    """Never raises: it would end the thread, and nothing would be written any more. The next group tries it again."""
+    try:
+        connection.rollback()  # what SQLAlchemy knows of it; after this it opens a connection that broke again
+        driver = connection.connection.driver_connection
+        if isinstance(driver, sqlite3.Connection) and driver.in_transaction:
+            driver.rollback()
+    except Exception:
+        log.exception("A transaction of the store could not be rolled back.")
 
 
 def _engine(path: Path) -> Engine:

@@ -26,10 +26,12 @@ from seatrial.domain.output import Output
 from seatrial.domain.reports.failures import Failures
 from seatrial.domain.reports.leaderboard import Leaderboard
 from seatrial.domain.reports.pictures import Trend
+from seatrial.domain.reports.progress import Progress
 from seatrial.domain.reports.report import JobReport
 from seatrial.domain.result import StoredFile, Try
 from seatrial.domain.task import Dataset, Task
 from seatrial.domain.trial import Outcome, TrialState
+from seatrial.engine.duties import Duties
 from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dataset, library_tasks
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.circumstances import ComparedCircumstances, compare_circumstances
@@ -295,15 +297,24 @@ async def _drive(here: Installation, worker: Worker, job: Job, quiet: bool) -> b
 
 
 async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
+    """A look that fails is repeated: a run must not end with trials left because nobody could count them once."""
+    duties, looks = Duties(here.clock), count()
+    pace: tuple[Progress, Amount] | None = None
     with show_progress(job, quiet) as show:
-        for look in count():
+
+        async def look() -> bool:
+            nonlocal pace
             counts = (await here.store.jobs.counts([job.id]))[job.id]
-            if look % _PACE_EVERY_LOOKS == 0 or counts.done:
+            if pace is None or next(looks) % _PACE_EVERY_LOOKS == 0 or counts.done:
                 found = await progress_of(here.store.jobs, job, counts, here.clock())
                 [spending, *_] = await here.cap_usages.of_job(job.id, job.spec, here.clock())
-            show(counts, found, spending.spending.spent)
+                pace = found, spending.spending.spent
+            show(counts, *pace)
             held_back = counts.held and job.spec.until_settled is not None  # the next trials are released in a moment
-            if not counts.moving and not held_back:
+            return not counts.moving and not held_back
+
+        while True:
+            if await duties.once("progress", look):
                 return
             await asyncio.sleep(_LOOK_EVERY_SEC)
 

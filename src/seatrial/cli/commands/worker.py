@@ -156,10 +156,10 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
 
 async def _tell_what_works(installation: Installation, worker: Worker) -> None:
     """Runs beside the first trials, because it tries every sandbox."""
-    from seatrial.engine.duties import Duties
     from seatrial.wiring import examine_sandboxes
 
-    settings = installation.settings
-    health = await Duties(installation.clock).once("sandbox checks", lambda: examine_sandboxes(settings))
-    if health is not None:
-        worker.can_use([kind.name for kind in health.kinds if kind.works])
+    async def working() -> list[str]:
+        health = await examine_sandboxes(installation.settings)
+        return [kind.name for kind in health.kinds if kind.works]
+
+    await worker.find_sandboxes(working)

@@ -39,6 +39,8 @@ class StayRules:
     release_after_sec: float = _RELEASE_AFTER_SEC
     notice_sec: float = 5.0
     """How often to ask whether the machine must go. A spot machine has two minutes."""
+    protection_sec: float = 10.0
+    """How often to look whether the protection must be renewed."""
 
 
 class Tenure:
@@ -139,6 +141,10 @@ class Tenure:
     def notice_sec(self) -> float | None:
         """How often to ask for a notice; ``None`` if there are none here."""
         return self._rules.notice_sec if self._notices is not None else None
+
+    @property
+    def protection_sec(self) -> float:
+        return self._rules.protection_sec
 
     async def _protect(self, protection: ScaleInProtection) -> None:
         self._is_protected = False

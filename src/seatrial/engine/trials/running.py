@@ -14,6 +14,7 @@ from datetime import timedelta
 
 from seatrial.domain.trial import Trial
 from seatrial.engine.clock import Clock
+from seatrial.engine.duties import Duties
 from seatrial.engine.trials.execute import Executor, Stop
 from seatrial.engine.trials.trial_slots import TrialSlots
 from seatrial.errors import StoreUnavailable
@@ -57,6 +58,7 @@ class RunningTrials:
         executor: Executor,
         wake_up: WakeUp,
         slots: TrialSlots,
+        duties: Duties,
         slot_freed: Callable[[], None],
     ) -> None:
         """``slot_freed`` is called whenever another trial may fit."""
@@ -66,6 +68,7 @@ class RunningTrials:
         self._executor = executor
         self._wake_up = wake_up
         self._slots = slots
+        self._duties = duties
         self._slot_freed = slot_freed
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._held: dict[int, int] = {}
@@ -93,8 +96,8 @@ class RunningTrials:
         self._sandboxed.add(trial.id)
         task = asyncio.create_task(self._run(trial), name=f"trial-{trial.id}.{trial.try_number}")
         self._tasks[trial.id] = task
-        self._wake_up.runs(trial)
         task.add_done_callback(lambda _: self._ended(trial))
+        self._duties.now("shown trials", lambda: self._wake_up.runs(trial))
 
     async def _run(self, trial: Trial) -> None:
         with noting(job_id=trial.job_id, trial_id=trial.id, **{"try": trial.try_number}):
@@ -108,17 +111,15 @@ class RunningTrials:
 
     def _sandbox_gone(self, trial_id: int) -> None:
         self._sandboxed.discard(trial_id)
-        self._slots.leave(trial_id)
+        self._duties.now("trial slots", lambda: self._slots.leave(trial_id))
         self._slot_freed()
 
     def _ended(self, trial: Trial) -> None:
-        self._sandboxed.discard(trial.id)
-        self._slots.leave(trial.id)
         self._tasks.pop(trial.id, None)
         self._held.pop(trial.id, None)
         self._reasons.pop(trial.id, None)
-        self._wake_up.ended(trial)
-        self._slot_freed()
+        self._sandbox_gone(trial.id)
+        self._duties.now("shown trials", lambda: self._wake_up.ended(trial))
 
     async def all_ended(self) -> None:
         while self._tasks:

@@ -5,6 +5,7 @@ The worker asks before each claim. ``domain/fleet/packing.py`` has the rules.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,8 @@ from seatrial.domain.fleet.needs import LEAST_CPUS, Abilities
 from seatrial.domain.fleet.packing import NOTHING, Offer, Packing, Size, total
 from seatrial.domain.trial import Trial
 from seatrial.ports.machine_usage import MachineUsage
+
+log = logging.getLogger(__name__)
 
 _LEAST = Size(memory_mb=1, cpus=LEAST_CPUS)
 """No trial takes less."""
@@ -34,6 +37,7 @@ class TrialSlots:
         self._machine_usage = machine_usage
         self._knows = knows
         self._inside: dict[int, Size] = {}
+        self._is_declared = True
 
     @classmethod
     def packed(
@@ -54,6 +58,8 @@ class TrialSlots:
             yield Offer(abilities=self.abilities)
             return
         async with self._machine_usage.turn() as mine:
+            if not self._is_declared:
+                self._declare()
             held = tuple(self._inside.values())
             free = self.packing.size.less(total(held)).less(self._machine_usage.others()) if mine else NOTHING
             offer = Offer(abilities=self.abilities, packing=self.packing, free=free, held=held)
@@ -81,5 +87,14 @@ class TrialSlots:
         return False
 
     def _declare(self) -> None:
-        if self._machine_usage is not None:
+        """No trial ends because what it holds cannot be written. It is written again with the next change or offer."""
+        if self._machine_usage is None:
+            return
+        was_declared, self._is_declared = self._is_declared, False
+        try:
             self._machine_usage.declare(total(self._inside.values()))
+        except OSError as fault:
+            if was_declared:
+                log.warning("The other workers of this machine cannot see what this one holds: %s", fault)
+            return
+        self._is_declared = True

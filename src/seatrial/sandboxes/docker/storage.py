@@ -11,7 +11,8 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
-from seatrial.errors import SandboxFault
+from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.local_container import Layers
 from seatrial.sandboxes.host.storage import Allowance, Exceeded, StorageWatch, TreeMeter
@@ -55,13 +56,18 @@ class EngineGauge:
 
     description = f"storage: the engine is asked every {_INTERVAL_SEC:g} s, offenders are killed"
 
-    def __init__(self, engine: EngineClient, name: str) -> None:
+    def __init__(self, engine: EngineClient, name: str, interval_sec: float = _INTERVAL_SEC) -> None:
         self._engine = engine
         self._name = name
+        self._interval_sec = interval_sec
         self._asking: asyncio.Task[None] | None = None
 
     def begin(self, limit: int, exceeded: Exceeded) -> None:
-        self._asking = asyncio.create_task(self._ask(Allowance(limit, exceeded)))
+        allowance = Allowance(limit, exceeded)
+        asking = Duties(system_clock).forever(
+            f"storage of {self._name}", lambda: self._ask(allowance), self._interval_sec, later=True
+        )
+        self._asking = asyncio.create_task(asking)
 
     async def end(self) -> None:
         if self._asking is not None:
@@ -69,10 +75,5 @@ class EngineGauge:
             await asyncio.gather(self._asking, return_exceptions=True)
 
     async def _ask(self, allowance: Allowance) -> None:
-        while True:
-            await asyncio.sleep(_INTERVAL_SEC)
-            try:
-                found = await self._engine.get(f"/containers/{self._name}/json", size=True)
-            except SandboxFault:  # the next command reports it
-                continue
-            allowance.judge(int(found.get("SizeRw") or 0))
+        found = await self._engine.get(f"/containers/{self._name}/json", size=True)
+        allowance.judge(int(found.get("SizeRw") or 0))

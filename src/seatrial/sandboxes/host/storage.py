@@ -14,11 +14,12 @@ import os
 from collections.abc import Awaitable, Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from seatrial.errors import SandboxFault
+from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
 from seatrial.sandboxes.host.disk_image import Disk, inodes_for
 from seatrial.sandboxes.host.tree_size import Count, measure, measure_deleted
 
@@ -130,6 +131,17 @@ class Watched:
     meter: Meter
     allowance: Allowance
     loop: asyncio.AbstractEventLoop
+    name: str
+    duties: Duties = field(default_factory=lambda: Duties(system_clock))
+
+    def take_notice(self) -> None:
+        if used := self.meter.notice():
+            self.allowance.exceeded(used, False)
+
+    async def measured(self, thread: ThreadPoolExecutor) -> int | None:
+        """Bytes; ``None`` if they could not be counted now. That is no fault of the sandboxes beside it."""
+        measuring = self.loop.run_in_executor
+        return await self.duties.once(f"storage of {self.name}", lambda: measuring(thread, self.meter.measure))
 
 
 class StorageWatch:
@@ -151,13 +163,14 @@ class StorageWatch:
         self._reserve = reserve
         self._watched: dict[str, Watched] = {}
         self._tasks: dict[asyncio.AbstractEventLoop, asyncio.Task[None]] = {}
+        self._duties = Duties(system_clock)
         # A separate thread: a sandbox can make its measuring take long.
         self._measuring = ThreadPoolExecutor(1, "sandbox-storage")
 
     def add(self, name: str, meter: Meter, limit: int, exceeded: Exceeded) -> None:
         """``exceeded`` is called on the running event loop."""
         loop = asyncio.get_running_loop()
-        self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), loop)
+        self._watched[name] = Watched(meter, Allowance(limit, exceeded, self._growth), loop, name)
         if loop not in self._tasks or self._tasks[loop].done():
             self._tasks = {known: task for known, task in self._tasks.items() if not known.is_closed()}
             self._tasks[loop] = loop.create_task(self._watch(loop))
@@ -174,24 +187,33 @@ class StorageWatch:
         return [watched for watched in reversed(list(self._watched.values())) if watched.loop is loop]
 
     async def _watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        measured, quiet = self._used()[0], 0
-        while self._of(loop):
-            await asyncio.sleep(self._interval_sec)
+        measured: int | None = None
+        quiet = 0
+
+        async def look() -> None:
+            nonlocal measured, quiet
             for watched in self._of(loop):
-                if used := watched.meter.notice():
-                    watched.allowance.exceeded(used, False)
+                watched.duties.now(f"disk image of {watched.name}", watched.take_notice)
             used, free = self._used()
+            measured = used if measured is None else min(measured, used)
             if used - measured < self._growth and free > self._reserve and quiet < _QUIET_LIMIT:
-                measured, quiet = min(measured, used), quiet + 1
-                continue
-            measured, quiet = used, 0
+                quiet += 1
+                return
+            quiet = _QUIET_LIMIT  # until all were measured
             await self._measure(loop)
+            measured, quiet = used, 0
+
+        while self._of(loop):
+            await self._duties.once("storage watch", look)
+            await asyncio.sleep(self._interval_sec)
 
     async def _measure(self, loop: asyncio.AbstractEventLoop) -> None:
         """Measures each sandbox. Stops after one that endangers the disk, since its removal frees space."""
         newest: tuple[Watched, int] | None = None
         for watched in self._of(loop):
-            size = await loop.run_in_executor(self._measuring, watched.meter.measure)
+            size = await watched.measured(self._measuring)
+            if size is None:
+                continue
             newest = newest or (watched, size)
             is_short = self._used()[1] < self._reserve
             if watched.allowance.judge(size, disk_is_short=is_short) and is_short:
@@ -227,11 +249,13 @@ class StorageLimit:
         self._has_own_disk = has_own_disk
         self._acting: set[asyncio.Task[None]] = set()
         self._were_killed = False
+        self._must_try_again = False
+        """Whether it could not be removed."""
 
     def exceeded(self, size: int, in_danger: bool) -> None:
         used, limit, is_first = size >> 20, self._limit_mb, not self.exceeded_mb
         self.exceeded_mb = max(used, self.exceeded_mb)
-        if self.removed_because:
+        if self.removed_because and not self._must_try_again:
             return
         if self._has_own_disk and not in_danger:
             if is_first:
@@ -256,8 +280,10 @@ class StorageLimit:
             await asyncio.gather(*self._acting, return_exceptions=True)
 
     async def _act(self, action: Callable[[], Awaitable[None]]) -> None:
+        self._must_try_again = False
         try:
             await action()
             self._were_killed = True
-        except (SandboxFault, TimeoutError) as error:
-            _log.warning("A sandbox that fills the disk could not be stopped: %s", error)
+        except Exception as error:  # the next measurement tries again
+            self._must_try_again = bool(self.removed_because)
+            _log.warning("A sandbox that fills the disk could not be stopped: %r", error)

@@ -27,7 +27,9 @@ from weakref import WeakKeyDictionary
 
 from harbor.models.task.config import NetworkPolicy
 
-from seatrial.errors import SandboxFault, SeatrialError, SetupProblem
+from seatrial.engine.clock import system_clock
+from seatrial.engine.duties import Duties
+from seatrial.errors import SandboxFault, SetupProblem
 from seatrial.sandboxes.network.firewall import ClosedNetworks
 from seatrial.sandboxes.network.limits import NetworkLimits
 from seatrial.sandboxes.network.names import MachineNames
@@ -192,16 +194,9 @@ class SandboxNetworks:
                 await self.work(router.close)
                 raise
         self._router = router
-        self._following = asyncio.create_task(self._follow())
+        following = Duties(system_clock).forever("network check", self.sweep, self._follow_sec, later=True)
+        self._following = asyncio.create_task(following)
         return router
-
-    async def _follow(self) -> None:
-        while True:
-            await asyncio.sleep(self._follow_sec)
-            try:
-                await self.sweep()
-            except (SeatrialError, OSError, subprocess.SubprocessError) as error:
-                _LOG.warning("The machine's network could not be checked: %s", error)
 
     async def _new_line(self, router: Router) -> Line:
         try:

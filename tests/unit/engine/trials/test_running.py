@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.result import Result
-from seatrial.domain.trial import Outcome
+from seatrial.domain.trial import Outcome, Trial
 from seatrial.engine.clock import system_clock
 from seatrial.ports.runner import Order
 from seatrial.testing.memory_blobs import MemoryBlobs
+from seatrial.worker import Claiming
 from tests.unit.test_worker import PASSED, ScriptedRunner, bench, succeed
 from tests.waiting import LIMIT_SEC
 
@@ -128,3 +130,46 @@ async def test_a_worker_that_is_stopped_gives_its_trials_back(tmp_path: Path) ->
         assert (row.trial.state, row.trial.tries_made) == ("queued", 0)
         await ground.until_ended(ground.worker(ScriptedRunner(succeed), name="w2"))
         assert await ground.outcomes() == [Outcome.PASSED]
+
+
+class BrokenShow(LocalWakeUp):
+    """Cannot show what runs."""
+
+    def runs(self, trial: Trial) -> None:
+        raise RuntimeError("The hub is closed.")
+
+    def ended(self, trial: Trial) -> None:
+        raise KeyError(trial.id)
+
+
+async def test_trials_that_cannot_be_shown_run_and_end(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=6) as ground:
+        ground.wake_up = BrokenShow(tmp_path)
+        worker = ground.worker(ScriptedRunner(succeed), capacity=2)
+        working = asyncio.create_task(worker.run())
+        async with asyncio.timeout(LIMIT_SEC):
+            while None in await ground.outcomes():
+                await asyncio.sleep(0.01)
+        await ground.store.workers.several_beats()
+        [row] = await ground.store.workers.all()
+        assert [trouble.duty for trouble in row.troubles] == ["shown trials"]
+        worker.leave()
+        async with asyncio.timeout(LIMIT_SEC):
+            await working
+        assert await ground.outcomes() == [Outcome.PASSED] * 6
+
+
+class BrokenRoom(Room):
+    """Cannot be left: a mistake of ours, not of the disk."""
+
+    def leave(self, trial_id: int) -> None:
+        super().leave(trial_id)
+        raise KeyError(trial_id)
+
+
+async def test_trials_end_and_so_does_the_worker_although_its_room_is_broken(tmp_path: Path) -> None:
+    async with bench(tmp_path, attempts=3) as ground:
+        worker = ground.worker(ScriptedRunner(succeed), claiming=Claiming(room=BrokenRoom(1)))
+        async with asyncio.timeout(LIMIT_SEC):
+            await ground.until_ended(worker)
+        assert await ground.outcomes() == [Outcome.PASSED] * 3
