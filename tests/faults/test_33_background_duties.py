@@ -139,7 +139,7 @@ class Place:
         machine = FaultyMachine(self.faults)
         self.pace = ProviderPace(self.store.pace, "w", system_clock)
         budgets = Budgets(self.store.budgets, "w", system_clock, timedelta(seconds=0.1))
-        budgets.pot(Scope.of_job(1), Cap(calls=9).limits, 1)  # it reports as long as it has such a slice
+        budgets.open_slice(Scope.of_job(1), Cap(calls=9).limits, 1)  # it reports as long as it has such a slice
         phases = PhaseLog(self.store.trials, system_clock, every_sec=0.01, duties=self.duties)
         live = LiveLog(self.store, system_clock, every_sec=0.01, first_after_sec=0.01, linger_sec=0, duties=self.duties)
         self.worker = Worker(

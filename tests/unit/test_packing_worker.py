@@ -247,7 +247,7 @@ async def test_trials_run_and_end_while_the_account_cannot_be_written(
         account, other = FullDisk(tmp_path / "room", "w"), FileMachineUsage(tmp_path / "room", "other")
         account.is_full = True
         await add_job(ground, 4, Needs(memory_mb=4 * GB))
-        crowd, claiming = Crowd(), Claiming(room=TrialSlots.packed(ROOM, Abilities(), account, lambda agent: True))
+        crowd, claiming = Crowd(), Claiming(slots=TrialSlots.packed(ROOM, Abilities(), account, lambda agent: True))
         async with working(ground, ScriptedRunner(crowd), claiming):
             await eventually(lambda: len(crowd.inside) == 5, "all run")
             assert other.others().memory_mb == 0

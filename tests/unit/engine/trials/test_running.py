@@ -159,7 +159,7 @@ async def test_trials_that_cannot_be_shown_run_and_end(tmp_path: Path) -> None:
         assert await ground.outcomes() == [Outcome.PASSED] * 6
 
 
-class BrokenRoom(Room):
+class BrokenSlots(TrialSlots):
     """Cannot be left: a mistake of ours, not of the disk."""
 
     def leave(self, trial_id: int) -> None:
@@ -169,7 +169,7 @@ class BrokenRoom(Room):
 
 async def test_trials_end_and_so_does_the_worker_although_its_room_is_broken(tmp_path: Path) -> None:
     async with bench(tmp_path, attempts=3) as ground:
-        worker = ground.worker(ScriptedRunner(succeed), claiming=Claiming(room=BrokenRoom(1)))
+        worker = ground.worker(ScriptedRunner(succeed), claiming=Claiming(slots=BrokenSlots(1)))
         async with asyncio.timeout(LIMIT_SEC):
             await ground.until_ended(worker)
         assert await ground.outcomes() == [Outcome.PASSED] * 3
