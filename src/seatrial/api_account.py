@@ -20,7 +20,7 @@ from seatrial.settings import Settings
 from seatrial.system.file_owner import NOBODYS_ID, SERVICE_ACCOUNT, Account, owner_of
 from seatrial.system.path_view import show_paths
 from seatrial.system.privileges import become
-from seatrial.system.processes import WorkerName, boot_id, own_namespace
+from seatrial.system.processes import WorkerName
 from seatrial.system.removal import remove_tree
 from seatrial.system.take_over import take_over
 
@@ -118,9 +118,7 @@ def _in_use(work: Path) -> bool:
         name = WorkerName.of_folder(place.name)
         if name is None or name.process.is_dead:
             continue
-        if (name.process.namespace, name.process.boot) == (own_namespace(), boot_id()):
-            return True
-        if place.stat().st_mtime > time.time() - _DAY_SEC:
+        if name.process.is_of_this_namespace or place.stat().st_mtime > time.time() - _DAY_SEC:
             return True
     return False
 

@@ -8,14 +8,14 @@ tells such a kill from one by an operator.
 from __future__ import annotations
 
 import contextlib
-import os
 import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
 
 from seatrial.domain.fleet.worker_death import Exit
-from seatrial.system.processes import ProcessIdentity, WorkerName, boot_id, own_namespace, start_time
+from seatrial.system.processes import ProcessIdentity, WorkerName
+from seatrial.system.whole_files import write_whole
 
 _KEPT_SEC = 86400.0
 _FOLDER = "exits"
@@ -24,11 +24,8 @@ _CGROUPS = Path("/sys/fs/cgroup")
 
 def worker_of(pid: int) -> WorkerName | None:
     """The name of a worker process of this machine; ``None`` if there is no such process."""
-    started = start_time(pid)
-    if started is None:
-        return None
-    identity = ProcessIdentity(pid=pid, started=started, namespace=own_namespace(), boot=boot_id())
-    return WorkerName(socket.gethostname(), identity)
+    process = ProcessIdentity.of(pid)
+    return None if process is None else WorkerName(socket.gethostname(), process)
 
 
 @dataclass(frozen=True)
@@ -46,9 +43,7 @@ class ExitNotes:
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_old()
-            draft = self.folder / f".{os.getpid()}-{worker.folder}"
-            draft.write_text(seen.model_dump_json())
-            draft.rename(self._place(worker))
+            write_whole(self._place(worker), seen.model_dump_json())
 
     def read(self, worker: WorkerName) -> Exit | None:
         try:

@@ -14,6 +14,7 @@ EXEMPT = {
     "entry points reach sandboxes and Harbor through wiring": {
         *("adapters", "agents", "gateway", "rollouts", "sandboxes", "testing", "wiring")
     },
+    "only the runner and wiring know the gate": {"gateway", "wiring"},
     "nothing that runs for users imports testing": {"testing"},
 }
 

@@ -18,7 +18,14 @@ from seatrial.domain.task import Dataset, Task, TaskFormat
 from seatrial.engine.tasks.task_files import TaskFile
 from seatrial.errors import InvalidInput, InvalidTask, NotFound
 from seatrial.shapes.answers import Problem
-from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
+from seatrial.shapes.datasets import (
+    DatasetImport,
+    DatasetItem,
+    DatasetList,
+    DatasetRequest,
+    DatasetTaskPage,
+    SampleTasks,
+)
 from seatrial.shapes.tasks import (
     CheckedArchive,
     CheckedArchives,
@@ -237,6 +244,12 @@ def get_dataset(name: str, version: str | None = None) -> Ask[Dataset]:
     return Ask("GET", place("datasets", name), reads(Dataset), given(version=version))
 
 
+def list_dataset_tasks(name: str, version: str, *, page_size: int = 200) -> Paged[Task]:
+    """The tasks of a dataset with their limits and resources, in its order."""
+    path = place("datasets", name, "tasks")
+    return Paged(Ask("GET", path, reads(DatasetTaskPage), given(version=version, limit=page_size)))
+
+
 class Datasets[Driver](Group[Driver]):
     """``client.datasets``"""
 
@@ -244,3 +257,4 @@ class Datasets[Driver](Group[Driver]):
     take_in = verb(import_dataset)
     list = verb(list_datasets)
     get = verb(get_dataset)
+    tasks = list_verb(list_dataset_tasks)

@@ -11,6 +11,7 @@ from fnmatch import fnmatchcase
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
+from seatrial.domain.numbers import LARGEST_COUNT, LARGEST_ID
 
 
 class TaskFormat(StrEnum):
@@ -109,9 +110,9 @@ class TaskSelection(Frozen):
     categories: tuple[str, ...] = ()
     difficulties: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    sample: int | None = Field(default=None, ge=1)
-    seed: int = 0
-    limit: int | None = Field(default=None, ge=1)
+    sample: int | None = Field(default=None, ge=1, le=LARGEST_COUNT)
+    seed: int = Field(default=0, ge=-LARGEST_ID, le=LARGEST_ID)
+    limit: int | None = Field(default=None, ge=1, le=LARGEST_COUNT)
 
     def apply(self, tasks: Iterable[Task]) -> tuple[Task, ...]:
         """The selected tasks, by name. The same seed always draws the same sample."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from seatrial.domain.frozen import Frozen
-from seatrial.domain.task import Dataset, TaskSelection
-from seatrial.shapes.answers import Plain, Shape
+from seatrial.domain.task import Dataset, Task, TaskSelection
+from seatrial.shapes.answers import Listing, Plain, Shape
 from seatrial.shapes.tasks import TaskItem
 
 _NAME = r"^[^\x00@]+$"
@@ -48,6 +48,10 @@ class DatasetItem(Shape):
 
 class DatasetList(Shape):
     items: list[DatasetItem]
+
+
+class DatasetTaskPage(Listing[Task]):
+    """One page of the tasks of a dataset, in its order."""
 
 
 class SampleTasks(Shape):

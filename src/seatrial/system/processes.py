@@ -41,26 +41,32 @@ class ProcessIdentity(Frozen):
     def mine(cls) -> ProcessIdentity:
         return _identity_of(os.getpid())
 
+    @classmethod
+    def of(cls, pid: int) -> ProcessIdentity | None:
+        """The process that has this number now, in the PID namespace of this process; ``None`` if there is none."""
+        started = start_time(pid)
+        return None if started is None else cls(pid=pid, started=started, namespace=own_namespace(), boot=boot_id())
+
+    @property
+    def is_on_this_machine(self) -> bool:
+        """Whether it began in this boot of this machine, in whichever namespace."""
+        return _short(self.boot) == boot_id()  # older versions wrote the whole boot id
+
+    @property
+    def is_of_this_namespace(self) -> bool:
+        """Whether its number means the same process to us."""
+        return self.namespace != 0 and self.namespace == own_namespace() and self.is_on_this_machine
+
     @property
     def is_dead(self) -> bool:
         """Whether the process is certainly gone. False for another machine, boot or PID namespace."""
-        return self._is_seen_here and start_time(self.pid) != self.started
+        # ``/proc`` may belong to another PID namespace
+        return self.is_of_this_namespace and _proc_is_ours() and start_time(self.pid) != self.started
 
     @property
     def lives(self) -> bool:
         """Whether it may still run. For things that do not survive a reboot of their machine."""
-        if self._boot != boot_id():
-            return False
-        return not self.is_dead
-
-    @property
-    def _boot(self) -> str:
-        return _short(self.boot)  # older versions wrote the whole boot id
-
-    @property
-    def _is_seen_here(self) -> bool:
-        """Whether both processes see the same process ids. ``/proc`` may belong to another PID namespace."""
-        return self.namespace != 0 and self.namespace == own_namespace() and self._boot == boot_id() and _proc_is_ours()
+        return self.is_on_this_machine and not self.is_dead
 
 
 @dataclass(frozen=True, slots=True)

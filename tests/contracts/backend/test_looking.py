@@ -29,6 +29,25 @@ async def test_rows_are_all_trials_with_their_results_in_the_order_of_the_plan(p
     assert len(rows) == 60 and rows[2].result is not None and rows[2].result.message == BROKEN.message
 
 
+async def test_tables_and_reports_take_as_many_requests_whatever_the_number_of_trials(place: Place) -> None:
+    small, large = await place.submit("a"), await place.submit("b", "c", attempts=15)
+    for job in (small, large):
+        await place.work_off(job)
+    asked = []
+    for job in (small, large):
+        before = len(place.requests)
+        await place.backend.jobs.get(job.id)
+        await place.backend.jobs.rows(job.id)
+        await place.backend.jobs.report(job.id, tests=True)
+        await place.backend.jobs.failures(job.id)
+        await place.backend.runs.watch(job, as_json=True)
+        asked.append(len(place.requests) - before)
+    assert asked[0] == asked[1]
+    before = len(place.requests)
+    assert len(await place.backend.jobs.page(20, None)) == 2
+    assert len(place.requests) - before <= 1
+
+
 async def test_rows_of_a_job_that_has_not_begun_have_no_result(place: Place) -> None:
     job = await place.submit("a", attempts=2)
     assert [row.result for row in await place.backend.jobs.rows(job.id)] == [None, None]

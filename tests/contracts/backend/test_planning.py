@@ -48,6 +48,18 @@ async def test_tasks_of_the_library_and_of_a_dataset(place: Place) -> None:
     assert (await place.backend.datasets.get("both", None)).tasks == whole.spec.tasks
 
 
+async def test_a_dataset_is_asked_for_in_pages_and_not_task_by_task(place: Place) -> None:
+    for index in range(30):
+        write_task(place.folder / "many", f"t{index:02}")
+    tasks = await place.backend.tasks.add(place.folder / "many")
+    await place.backend.datasets.save("many", "1", tasks, "")
+    request = RunRequest(dataset="many", agents=(AgentEntry(name="oracle"),))
+    asked_before = len(place.requests)
+    plan = await place.backend.runs.plan(request)
+    assert list(plan.tasks) == sorted(tasks, key=lambda task: task.name)
+    assert len(place.requests) - asked_before <= 6, place.requests[asked_before:]
+
+
 async def test_of_two_tasks_with_one_name_the_last_one_is_meant(place: Place) -> None:
     """Whichever of the two digests is the larger one."""
     for solve in ("true", "echo other", "true"):

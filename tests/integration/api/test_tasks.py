@@ -134,3 +134,19 @@ async def test_datasets_are_written_once(api: Api) -> None:
     await api.get("/datasets/other", 404)
     nothing = await api.post("/datasets", {"name": "none", "tasks": ["three"]}, status=422)
     assert nothing["error"]["field"] == "tasks"
+
+
+async def test_tasks_of_a_dataset_come_in_pages(api: Api) -> None:
+    digests = await api.add_tasks("one", "two", "six")
+    await api.post("/datasets", {"name": "all", "tasks": digests}, status=201)
+    listed = [task["digest"] for task in (await api.get("/datasets/all"))["tasks"]]
+    first = await api.get("/datasets/all/tasks", params={"version": "1", "limit": 2})
+    rest = await api.get("/datasets/all/tasks", params={"version": "1", "limit": 2, "cursor": first["next"]})
+    assert [task["digest"] for task in first["items"] + rest["items"]] == listed
+    assert rest["next"] is None
+    assert first["items"][0] == await api.get(f"/tasks/{listed[0]}")
+    past = await api.get("/datasets/all/tasks", params={"cursor": str(2**63 - 1)})
+    assert past == {"items": [], "next": None}
+    await api.get("/datasets/all/tasks", 422, params={"cursor": "first"})
+    await api.get("/datasets/all/tasks", 404, params={"version": "2"})
+    await api.get("/datasets/other/tasks", 404)

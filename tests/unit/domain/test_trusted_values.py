@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from datetime import UTC, datetime
 from typing import Any
 
@@ -49,6 +51,19 @@ def test_they_are_equal_and_behave_alike() -> None:
     assert (changed.try_number, made.try_number) == (3, 2)
     with pytest.raises(ValidationError):
         made.try_number = 4  # type: ignore[misc]
+
+
+def test_they_hold_what_pydantic_holds_in_a_value() -> None:
+    """``trusted`` fills pydantic's slots itself. If an upgrade changed them, mend it, or validate instead."""
+    assert set(BaseModel.__slots__) == {
+        *("__dict__", "__pydantic_fields_set__", "__pydantic_extra__", "__pydantic_private__")
+    }
+    whole = dict(Trial(**TRIAL))
+    checked, made = Trial(**whole), trusted(Trial, dict(whole))
+    assert made.__getstate__() == checked.__getstate__()
+    assert pickle.loads(pickle.dumps(made)) == copy.deepcopy(made) == checked
+    for kind in (TrialItem, TrialDetail, TrialSummary, Job, JobItem, JobDetail, TaskItem, TaskRef, Try, Spent):
+        assert not kind.__private_attributes__, f"{kind.__name__} has private attributes, which ``trusted`` leaves out"
 
 
 def test_they_share_nothing_that_can_be_changed() -> None:

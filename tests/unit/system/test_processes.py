@@ -124,3 +124,19 @@ def test_work_folders_of_unseen_processes_stay_while_they_may_be_used(tmp_path: 
     assert [place.name for place in dead_work_dirs(tmp_path)] == [gone.folder]
     left = dead_work_dirs(tmp_path, {str(beats)}, now)
     assert {place.name for place in left} == {gone.folder, silent.folder, "123-456-older-version"}
+
+
+def test_a_number_becomes_an_identity() -> None:
+    assert ProcessIdentity.of(os.getpid()) == ProcessIdentity.mine()
+    assert ProcessIdentity.of(2**22 - 1) is None
+
+
+def test_where_a_process_is() -> None:
+    mine = ProcessIdentity.mine()
+    assert mine.is_on_this_machine and mine.is_of_this_namespace
+    beside, before, elsewhere = changed(namespace=1), changed(namespace=0), changed(boot="abcdefabcdef")
+    assert beside.is_on_this_machine and not beside.is_of_this_namespace
+    assert before.is_on_this_machine and not before.is_of_this_namespace, "its namespace is unknown"
+    assert not elsewhere.is_on_this_machine and not elsewhere.is_of_this_namespace
+    whole = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert changed(boot=whole).is_of_this_namespace, "as older versions wrote it"

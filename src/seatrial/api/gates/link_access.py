@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl
 
 from seatrial.api.gates.identity import FailureLimit, TooManyFailures
 from seatrial.domain.link import LINK_PREFIX, Link
+from seatrial.domain.numbers import LARGEST_ID
 from seatrial.domain.token import fingerprint
 from seatrial.engine.clock import Clock
 from seatrial.ports.store import LinkStore
@@ -67,4 +68,4 @@ class LinkAccess:
     async def _shows_trial(self, link: Link, trial_id: int) -> bool:
         if link.trial_id is not None:
             return trial_id == link.trial_id
-        return trial_id < 2**63 and await self.links.job_of(trial_id) == link.job_id
+        return trial_id <= LARGEST_ID and await self.links.job_of(trial_id) == link.job_id

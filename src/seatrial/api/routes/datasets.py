@@ -5,20 +5,30 @@ from __future__ import annotations
 from pathlib import Path as FilePath
 from typing import Annotated
 
-from fastapi import Path, Query
+from fastapi import Depends, Path, Query
 
 import seatrial
 from seatrial import wiring
 from seatrial.api.context import OnceDep, ServiceDep
+from seatrial.api.routes.pages import RequestedPage, requested_page
 from seatrial.api.routes.router import errors, native_router
 from seatrial.domain.task import Dataset
 from seatrial.engine.jobs.choice import choose, dataset_of, find_dataset
 from seatrial.errors import Conflict, SetupProblem
 from seatrial.shapes.answers import Plain
-from seatrial.shapes.datasets import DatasetImport, DatasetItem, DatasetList, DatasetRequest, SampleTasks
+from seatrial.shapes.datasets import (
+    DatasetImport,
+    DatasetItem,
+    DatasetList,
+    DatasetRequest,
+    DatasetTaskPage,
+    SampleTasks,
+)
 from seatrial.shapes.tasks import TaskItem
 
 router = native_router("", "datasets")
+DatasetName = Annotated[Plain, Path()]
+Version = Annotated[Plain | None, Query(description="Default: the version saved last.")]
 
 
 @router.get("/datasets", responses=errors())
@@ -51,13 +61,26 @@ async def import_dataset(service: ServiceDep, wanted: DatasetImport) -> Dataset:
 
 
 @router.get("/datasets/{name}", responses=errors(404))
-async def get_dataset(
-    service: ServiceDep,
-    name: Annotated[Plain, Path()],
-    version: Annotated[Plain | None, Query(description="Default: the version saved last.")] = None,
-) -> Dataset:
-    """One dataset with its tasks."""
+async def get_dataset(service: ServiceDep, name: DatasetName, version: Version = None) -> Dataset:
+    """One dataset with the names and digests of its tasks."""
     return await find_dataset(service.installation.store.tasks, name, version)
+
+
+@router.get("/datasets/{name}/tasks", responses=errors(404))
+async def list_dataset_tasks(
+    service: ServiceDep,
+    name: DatasetName,
+    page: Annotated[RequestedPage, Depends(requested_page)],
+    version: Version = None,
+) -> DatasetTaskPage:
+    """The tasks of a dataset with their limits and resources, in its order. Name the version if you read several pages:
+    another one may be saved between two of them."""
+    tasks = service.installation.store.tasks
+    listed = (await find_dataset(tasks, name, version)).tasks
+    begin = page.number() or 0
+    end = begin + page.limit
+    found = await tasks.get_many([ref.digest for ref in listed[begin:end]])
+    return DatasetTaskPage(items=found, next=str(end) if end < len(listed) else None)
 
 
 @router.post("/samples", status_code=201, responses=errors(507), tags=["tasks"])

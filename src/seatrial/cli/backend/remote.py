@@ -168,6 +168,11 @@ class RemoteDatasets:
     async def get(self, name: str, version: str | None) -> Dataset:
         return await self.client.datasets.get(name, version)
 
+    async def tasks(self, name: str) -> list[Task]:
+        """The tasks of ``NAME`` or ``NAME@VERSION``, in pages, all of the same version."""
+        found = await self.get(*split_name(name))
+        return [task async for task in self.client.datasets.tasks(found.name, found.version, page_size=500)]
+
     async def save(self, name: str, version: str, tasks: Sequence[Task], description: str) -> Dataset:
         digests = [task.digest for task in sorted(tasks, key=lambda task: task.name)]
         wanted = DatasetRequest(name=name, version=version, description=description, tasks=digests)
@@ -193,8 +198,5 @@ class RemoteBackend:
     def at(cls, client: AsyncClient, settings: Settings) -> Self:
         jobs, tasks, datasets = RemoteJobs(client), RemoteTasks(client), RemoteDatasets(client)
 
-        async def of_dataset(name: str) -> list[Task]:
-            return [await tasks.get(ref.digest) for ref in (await datasets.get(*split_name(name))).tasks]
-
-        runs = RemoteRuns(client, settings, jobs.rows, tasks.inspect, tasks.add, tasks.get, of_dataset)
+        runs = RemoteRuns(client, settings, jobs.rows, tasks.inspect, tasks.add, tasks.get, datasets.tasks)
         return cls(runs, jobs, RemoteTrials(client), tasks, datasets, RemoteTriage(client))

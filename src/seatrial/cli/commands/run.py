@@ -13,7 +13,6 @@ from seatrial.domain.model_calls.record import Record, ReplayMiss
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.request import RunRequest
-    from seatrial.domain.task import TaskSelection
 
 Words = list[str] | None
 UNTIL_SETTLED_ATTEMPTS = 5
@@ -49,27 +48,22 @@ class Tasks:
     sample: Annotated[int | None, typer.Option(min=1, help="Draw this many tasks at random.")] = None
     seed: Annotated[int, typer.Option(help="Seed for --sample; the same seed draws the same tasks.")] = 0
 
-    def selection(self) -> TaskSelection:
-        from seatrial.domain.task import TaskSelection
-
-        return TaskSelection(
-            include=tuple(self.include or ()),
-            exclude=tuple(self.exclude or ()),
-            categories=tuple(self.category or ()),
-            difficulties=tuple(self.difficulty or ()),
-            tags=tuple(self.tag or ()),
-            sample=self.sample,
-            seed=self.seed,
-            limit=self.limit,
-        )
-
     def flags(self) -> dict[str, Any]:
-        chosen = self.selection()
+        selection = {
+            "include": self.include,
+            "exclude": self.exclude,
+            "categories": self.category,
+            "difficulties": self.difficulty,
+            "tags": self.tag,
+            "sample": self.sample,
+            "seed": self.seed,
+            "limit": self.limit,
+        }
         return {
             "paths": (*(self.paths or ()), *(self.path or ())),
             "library": tuple(self.task or ()),
             "dataset": self.dataset,
-            "selection": chosen if chosen != type(chosen)() else None,
+            "selection": {name: value for name, value in selection.items() if value},
         }
 
 

@@ -13,13 +13,13 @@ from seatrial.domain.job import AgentSpec, JobSpec, RetryPolicy
 from seatrial.domain.model_calls.budget import Budget
 from seatrial.domain.model_calls.record import Record
 from seatrial.domain.model_calls.replay import Replay
+from seatrial.domain.numbers import LARGEST_COUNT
 from seatrial.domain.reports.settling import UntilSettled
 from seatrial.domain.task import Task, TaskRef, TaskSelection
 from seatrial.errors import InvalidInput
 
 MOST_TRIALS = 100_000
 """Maximum trials of a job. All of them are written in one transaction."""
-MOST_AT_ONCE = 2**31 - 1
 LONGEST_TRIAL_SEC = 10 * 365 * 86400.0
 _SECRET_NAMES = ("API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD")
 
@@ -55,7 +55,7 @@ class JobParameters(Frozen):
     env: dict[str, str] = {}
     """For every agent."""
     attempts: int = Field(default=1, ge=1, le=1000)
-    concurrency: int | None = Field(default=None, ge=1, le=MOST_AT_ONCE)
+    concurrency: int | None = Field(default=None, ge=1, le=LARGEST_COUNT)
     """Trials of this job at the same time, over all workers."""
     sandbox: str = "auto"
     timeout_multiplier: float = Field(default=1.0, gt=0, le=1000, allow_inf_nan=False)

@@ -12,13 +12,12 @@ from seatrial.domain.comparisons.comparison import Comparison, Side, against_fir
 from seatrial.domain.comparisons.difference_matrix import MatrixRow, difference_matrix
 from seatrial.domain.frozen import Frozen
 from seatrial.domain.job import Job
+from seatrial.domain.numbers import LARGEST_ID
 from seatrial.domain.reports.fact import Basis
 from seatrial.engine.reports.reporting import configuration_labels, task_names
 from seatrial.engine.reports.tallied import counts_of, effort_of
 from seatrial.errors import InvalidInput
 from seatrial.ports.store import SpentTally, Store
-
-_LARGEST_ID = 2**63 - 1
 
 
 class Compared(Frozen):
@@ -62,7 +61,7 @@ def _compared(pairs: Sequence[tuple[Side, Side]], wish: ComparisonWish) -> Compa
 async def look_up(store: Store, wanted: str) -> tuple[Side, ...]:
     """The sides that ``JOB`` or ``JOB:CONFIGURATION`` names."""
     number, _, configuration = wanted.partition(":")
-    if not (number.isascii() and number.isdecimal()) or len(number) > 19 or int(number) > _LARGEST_ID:
+    if not (number.isascii() and number.isdecimal()) or len(number) > 19 or int(number) > LARGEST_ID:
         raise InvalidInput(f"{wanted!r} does not begin with a job's number.", fix="Write JOB or JOB:CONFIGURATION.")
     job = await store.jobs.get(int(number))
     return choose_sides(await sides_of_job(store, job), configuration, job)

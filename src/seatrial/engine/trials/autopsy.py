@@ -9,7 +9,7 @@ from datetime import datetime
 from seatrial.domain.fleet.worker_death import Death, Evidence, Exit, judge
 from seatrial.engine.clock import Clock
 from seatrial.ports.store import WorkerRow, WorkerStore
-from seatrial.system.processes import WorkerName, boot_id, is_dead
+from seatrial.system.processes import WorkerName, is_dead
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Autopsy:
         if mine is None or name is None:
             return Death.UNKNOWN
         seen, gone = self.witnesses.exit_of(name), self._supervisor_gone(mine)
-        if seen is None and mine.supervisor and not gone and _is_here(name) and patient:
+        if seen is None and mine.supervisor and not gone and name.process.is_on_this_machine and patient:
             return None
         evidence = Evidence(
             exit=seen,
             supervised=bool(mine.supervisor),
             supervisor_gone=gone,
-            memory_kill=_is_here(name) and self._was_memory(mine),
-            host_silent=not _is_here(name) and not _host_was_heard(name, mine, rows, self.clock()),
+            memory_kill=name.process.is_on_this_machine and self._was_memory(mine),
+            host_silent=not name.process.is_on_this_machine and not _host_was_heard(name, mine, rows, self.clock()),
         )
         return judge(evidence)
 
@@ -55,10 +55,6 @@ class Autopsy:
     def _was_memory(self, row: WorkerRow) -> bool:
         cgroup, kills = self.witnesses.memory_kills()
         return cgroup == row.cgroup != "" and (kills or 0) > (row.memory_kills or 0)
-
-
-def _is_here(name: WorkerName) -> bool:
-    return name.process.boot == boot_id()
 
 
 def _host_was_heard(name: WorkerName, dead: WorkerRow, rows: Sequence[WorkerRow], now: datetime) -> bool:

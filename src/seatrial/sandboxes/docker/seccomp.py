@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from seatrial.sandboxes.host.seccomp import PROFILE, architectures, seccomp_filter
 from seatrial.sandboxes.host.socket_rules import NO_SOCKETCALL, refused_sockets
+from seatrial.system.whole_files import write_whole
 
 _NEW_USER_NAMESPACE = 0x10000000
 _ENOSYS = 38
@@ -104,10 +103,7 @@ class Profiles:
             return []
         file = self._shared / f"{hashlib.sha256(profile.encode()).hexdigest()[:16]}.json"
         if not file.is_file():
-            self._shared.mkdir(parents=True, exist_ok=True)
-            scratch = file.with_name(f".{file.name}.{os.getpid()}.{threading.get_ident()}")
-            scratch.write_text(profile)
-            scratch.replace(file)
+            write_whole(file, profile)
         return [f"seccomp={file}"]
 
 

@@ -16,9 +16,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 import platform
-import threading
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from typing import Any
 
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.host.socket_rules import NO_SOCKETCALL, SOCKET_CALLS, allowed_sockets, refused_sockets
+from seatrial.system.whole_files import write_whole
 
 PROFILE = Path("/usr/share/containers/seccomp.json")
 CLONE_NEWPID = 0x20000000
@@ -182,7 +181,4 @@ class CompiledFilters:
         """Remembers what the runtime made of a filter, if it left anything."""
         if made_of.digest in self._known or not compiled.is_file() or compiled.stat().st_size == 0:
             return
-        self._directory.mkdir(parents=True, exist_ok=True)
-        scratch = self._directory / f".{made_of.digest}.{os.getpid()}.{threading.get_ident()}"
-        scratch.write_bytes(compiled.read_bytes())
-        scratch.replace(self._directory / made_of.digest)
+        write_whole(self._directory / made_of.digest, compiled.read_bytes())

@@ -31,6 +31,7 @@ from seatrial.sandboxes.images.image import (
 from seatrial.sandboxes.images.storage import OPTIONS_LIMIT, ImageRecord, StorageReader, remove_nodes
 from seatrial.system.file_locks import file_lock, open_lock, try_lock
 from seatrial.system.removal import remove_tree
+from seatrial.system.whole_files import write_whole
 
 _SILENCE = (
     "no such host",
@@ -334,9 +335,7 @@ class BuildahStore:
             if not record.exists():
                 self._root.mkdir(parents=True, exist_ok=True)
                 found = "overlay" if await self._overlay_works() else "vfs"
-                scrap = record.with_suffix(f".{os.getpid()}")
-                scrap.write_text(found)
-                scrap.replace(record)
+                write_whole(record, found)
             self._driver = record.read_text()
         return self._driver
 

@@ -90,3 +90,10 @@ def test_options_are_json_where_they_can_be() -> None:
     assert parsed == {"temperature": 0.2, "parser_name": "xml", "flag": True}
     with pytest.raises(InvalidInput, match="KEY=VALUE"):
         parse_pairs(["novalue"], "--ae")
+
+
+@pytest.mark.parametrize(("field", "fine"), [("seed", 2**63 - 1), ("seed", -5), ("sample", 2**31 - 1), ("limit", 1)])
+def test_numbers_of_a_selection_have_bounds(field: str, fine: int) -> None:
+    assert getattr(read_request({"selection": {field: fine}}, None).selection, field) == fine
+    with pytest.raises(InvalidInput, match=rf"selection\.{field}: .* less than or equal to"):
+        read_request({"selection": {field: 10**30}}, None)
