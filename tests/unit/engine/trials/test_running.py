@@ -12,6 +12,7 @@ from seatrial.adapters.wake_up_local import LocalWakeUp
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Outcome, Trial
 from seatrial.engine.clock import system_clock
+from seatrial.engine.trials.trial_slots import TrialSlots
 from seatrial.ports.runner import Order
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.worker import Claiming
