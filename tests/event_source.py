@@ -49,3 +49,9 @@ async def listen(http: httpx.AsyncClient, path: str, last_id: str = "", **query:
 
 async def everything(http: httpx.AsyncClient, path: str, last_id: str = "", **query: str) -> list[Got]:
     return [got async for got in listen(http, path, last_id, **query)]
+
+
+async def collect(into: list[Got], http: httpx.AsyncClient, path: str) -> None:
+    """As it comes, for those who look meanwhile."""
+    async for got in listen(http, path):
+        into += [got]

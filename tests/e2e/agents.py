@@ -133,7 +133,7 @@ class HostCaller(BaseAgent):
 
     async def run(self, instruction: str, environment: BaseEnvironment, context: AgentContext) -> None:
         body = {"model": self.model_name, "messages": [{"role": "user", "content": instruction}]}
-        async with httpx.AsyncClient(trust_env=False) as client:
+        async with httpx.AsyncClient(trust_env=False, timeout=180) as client:
             answer = await client.post(f"{self._api_base}/chat/completions", json=body)
         answer.raise_for_status()
         await environment.exec("echo 42 > /app/answer.txt")

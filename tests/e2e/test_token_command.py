@@ -6,6 +6,7 @@ import httpx
 
 from tests.command_line import CommandLine
 from tests.running_service import service_up
+from tests.waiting import LIMIT_SEC
 
 
 def test_a_token_opens_the_service_until_it_is_revoked(cli: CommandLine) -> None:
@@ -16,7 +17,7 @@ def test_a_token_opens_the_service_until_it_is_revoked(cli: CommandLine) -> None
         assert client.get("/api/v1/jobs").status_code == 401
         assert client.get("/api/v1/jobs", headers={"Authorization": f"Bearer {made['secret']}"}).status_code == 200
         in_url = httpx.URL(service.url).copy_with(username=secret)
-        assert httpx.get(f"{in_url}/api/v1/jobs", trust_env=False).status_code == 200
+        assert httpx.get(f"{in_url}/api/v1/jobs", trust_env=False, timeout=LIMIT_SEC).status_code == 200
         assert "revoked" in cli("token", "revoke", str(made["id"])).out
         assert client.get("/api/v1/jobs", headers={"Authorization": f"Bearer {made['secret']}"}).status_code == 401
     listed = cli.json("token", "list")

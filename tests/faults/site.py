@@ -96,8 +96,9 @@ class Site:
         first, second, _ = [self._add() for _ in range(3)]
         await self._submit(trials)
         await self._holds(first)
+        held = await self._end(second)  # before the gate is opened for the other
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._kill(second))
+            group.create_task(self._are_lost(held))
             group.create_task(self._cut_off(first))
             self._add()
 
@@ -120,12 +121,17 @@ class Site:
         Path(self._setup.gate.format(job=self.jobs[-1].id)).touch()
 
     async def _kill(self, *machines: Machine) -> None:
-        held = [await self._holds(machine) for machine in machines]
+        await self._are_lost(await self._end(*machines))
+
+    async def _end(self, *machines: Machine) -> dict[int, int]:
+        """Returns what they held."""
+        held = dict[int, int]()
+        for machine in machines:
+            held |= await self._holds(machine)
         for machine in machines:
             machine.kill()
-        self._tell(f"machines {[machine.number for machine in machines]} are killed with {sum(map(len, held))} trials")
-        for trials in held:
-            await self._are_lost(trials)
+        self._tell(f"machines {[machine.number for machine in machines]} are killed with {len(held)} trials")
+        return held
 
     async def _cut_off(self, machine: Machine) -> None:
         """Its trials end while it is away, and it cannot say so before others have them."""

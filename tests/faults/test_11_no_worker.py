@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 from seatrial.domain.trial import Outcome, TrialState
@@ -46,7 +47,8 @@ async def test_by_the_service_alone(tmp_path: Path, configuration: Configuration
 
 
 async def test_by_gc(tmp_path: Path, configuration: Configuration) -> None:
-    setup, told = setup_in(tmp_path, configuration), list[tuple[int, float]]()
+    """It looks seldom, so that one look which takes long is no outage of the store."""
+    setup, told = replace(setup_in(tmp_path, configuration), reap_sec=60), list[tuple[int, float]]()
     async with open_installation(setup.settings()) as installation:
         cancelled, kept = await submit(installation, 1), await submit(installation, 1)
         await lose_a_worker(setup)

@@ -278,10 +278,11 @@ async def test_many_files_make_no_large_result_and_all_can_be_read(tmp_path: Pat
     assert {"trial.log", "verifier/reward.txt"} <= {file.path for file in result.files}, "an agent crowds nobody out"
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _silent_port() -> socket.socket:
+    """Nobody listens at it, and nobody else can until it is closed."""
+    kept = socket.socket()
+    kept.bind(("127.0.0.1", 0))
+    return kept
 
 
 def _s3(port: int, bucket: str = "results") -> ObjectBlobs:
@@ -291,15 +292,18 @@ def _s3(port: int, bucket: str = "results") -> ObjectBlobs:
 @pytest.fixture
 def s3_later() -> AsyncIterator[tuple[int, Callable[[], None]]]:  # type: ignore[misc]
     """A port that nobody listens at, and how to open an S3 there."""
-    port = _free_port()
+    kept = _silent_port()
+    port = int(kept.getsockname()[1])
     servers: list[ThreadedMotoServer] = []
 
     def open_it() -> None:
+        kept.close()
         servers.append(ThreadedMotoServer(ip_address="127.0.0.1", port=port, verbose=False))
         servers[0].start()
         urllib.request.urlopen(urllib.request.Request(f"http://127.0.0.1:{port}/results", method="PUT")).close()
 
     yield port, open_it
+    kept.close()
     for server in servers:
         server.stop()
 
@@ -319,8 +323,9 @@ async def test_object_storage_that_is_away_is_waited_for(
 
 
 async def test_object_storage_that_stays_away_costs_the_files_only(tmp_path: Path) -> None:
-    async with bench(tmp_path, _s3(_free_port())) as ground:
-        result = await ground.execute(fail, patience_sec=0.5)
+    with _silent_port() as kept:
+        async with bench(tmp_path, _s3(int(kept.getsockname()[1]))) as ground:
+            result = await ground.execute(fail, patience_sec=0.5)
     assert (result.outcome, result.files) == (Outcome.FAILED, ())
     assert result.files_left_out is not None and result.files_left_out.count == 2
     assert "Waited 0.5 s" in result.files_left_out.examples[0].reason

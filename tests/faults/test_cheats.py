@@ -96,10 +96,13 @@ async def test_honest_changes_are_not_flagged(workplace: Workplace, honest: str)
 
 async def test_answer_after_the_timeout_does_not_count(workplace: Workplace) -> None:
     """The judge looks when the late answer would be there."""
-    answers = "(sleep {late}; echo 42 > /app/answer) & sleep {late}; echo 42 > /app/answer; sleep 60"
-    outcome = await _graded(workplace, answers.format(late=7), "sleep 5; " + JUDGE, agent_timeout=3.0)
+    answers = "({late}; echo 42 > /app/answer) & {late}; echo 42 > /app/answer; sleep 60"
+    late = "until [ -e /app/judging ]; do sleep 0.1; done"
+    outcome = await _graded(
+        workplace, answers.format(late=late), "touch /app/judging; sleep 2; " + JUDGE, agent_timeout=3.0
+    )
     assert outcome.reward == 0
-    in_time = await _graded(workplace, answers.format(late=0.2), JUDGE, agent_timeout=3.0)
+    in_time = await _graded(workplace, answers.format(late="sleep 0.2"), JUDGE, agent_timeout=10.0)
     assert in_time.reward == 1
 
 
@@ -109,7 +112,8 @@ async def test_service_is_there_and_tests_are_not(workplace: Workplace) -> None:
         "perl -MIO::Socket -e '$s=IO::Socket::INET->new(LocalPort=>8099,Listen=>5,ReuseAddr=>1)||die;"
         " while($c=$s->accept){print $c qq(served\\n);close $c}' > /dev/null 2>&1 &"
     )
-    solve = f"ls -A /tests > /app/seen 2>/dev/null; {serve} echo $! > /app/pid; sleep 0.5"
+    answers = "(exec 3<>/dev/tcp/127.0.0.1/8099 && cat <&3) > /dev/null 2>&1"
+    solve = f"ls -A /tests > /app/seen 2>/dev/null; {serve} echo $! > /app/pid; until {answers}; do sleep 0.1; done"
     test = (
         'exec 3<>/dev/tcp/127.0.0.1/8099; said=$(cat <&3); tr "\\0" " " < /proc/$(cat /app/pid)/cmdline | grep -q 8099'
         ' && [ "$said" = served ] && [ ! -s /app/seen ] && kill $(cat /app/pid) && reward=1\n'

@@ -81,8 +81,12 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
     before = blobs(small_disk)
     assert upload(up, archive) == 507
     assert blobs(small_disk) == before, "nothing of it was kept, whole or in part"
-    until(lambda: "workers" in up.get("/ready")[1]["missing"], "the workers say why they wait")
-    assert up.get("/ready")[1]["parts"][-1]["detail"].startswith("All workers are paused:")
+
+    def workers_wait() -> bool:
+        told = up.get("/ready")[1]
+        return "workers" in told["missing"] and told["parts"][-1]["detail"].startswith("All workers are paused:")
+
+    until(workers_wait, "the workers say why they wait")
     cli.until_heartbeats()
     assert cli.count(state="queued") == 1, "nothing is claimed"
     assert up.get("/health")[0] == 200

@@ -57,8 +57,15 @@ def fast_clock() -> float:
 async def ask(
     plan: FaultPlan, logs_dir: Path, policy: RetryLimits, times: int = 1
 ) -> tuple[ScriptedModels, ModelHealth]:
-    """Asks ``times`` times, one after another, on the fast clock; raises what the agent would see."""
-    async with ScriptedModels(faults=lambda call, at: plan(call, at * SPEED), key=KEY) as models:
+    """Asks ``times`` times, one after another, on the fast clock; raises what the agent would see. The plan begins with
+    the first request."""
+    asked: list[float] = []
+
+    def planned(call: int, at: float) -> Fault | None:
+        asked.append(at)
+        return plan(call, (at - asked[0]) * SPEED)
+
+    async with ScriptedModels(faults=planned, key=KEY) as models:
         agent = terminus(models, logs_dir)
         # A request that has to be timed out is timed by the real clock.
         policy = policy.model_copy(update={"request_timeout_sec": policy.request_timeout_sec / SPEED})

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -20,18 +19,22 @@ from tests.waiting import LIMIT_SEC, eventually
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(400)]
 
-OLD_SEC = 12
-"""Grading waits for ever in a sandbox that is older, and not in one that was made for grading alone."""
-TEST = f"""age=$(( $(date +%s) - $(stat -c %Y /proc/1) ))
-[ "$age" -lt {OLD_SEC} ] || while :; do sleep 1; done
+BORN = "cut -d' ' -f22 /proc/1/stat"
+"""When the sandbox was made: grading waits for ever in that of the agent, and not in one that was made for grading."""
+TEST = f"""[ "$(cat /app/born)" != "$({BORN})" ] || while :; do sleep 1; done
 if [ "$(cat /app/answer.txt)" = 42 ] && [ "$(stat -c %U:%a /app/answer.txt)" = nobody:640 ] && [ ! -e /etc/hostname ]
 then echo 1; else echo 0; fi > /logs/verifier/reward.txt"""
-WORK = "echo 42 > /app/answer.txt; chown nobody /app/answer.txt; chmod 640 /app/answer.txt; rm -f /etc/hostname"
+WORK = (
+    f"{BORN} > /app/born; echo 42 > /app/answer.txt; chown nobody /app/answer.txt; chmod 640 /app/answer.txt;"
+    " rm -f /etc/hostname"
+)
 SERVICE = "(setsid sleep 86400 &)"
+WORKED = "printf 'worked-%d\\n' 42"
+"""The screen shows the number behind the word once the lines before have run."""
 
 
 class Place:
-    """A model that lets its agent work, and ends when the gate is open."""
+    """A model that lets its agent work, and ends when the work is done."""
 
     def __init__(self, cli: CommandLine, folder: Path, server: ScriptedModels) -> None:
         self.cli = cli
@@ -79,15 +82,13 @@ async def place(cli: CommandLine, tmp_path: Path, lines: list[str]) -> AsyncIter
     settings = {"LEASE_SEC": "6", "HEARTBEAT_SEC": "2", "REAP_SEC": "2", "SANDBOX": "oci"}
     cli.environment.update({f"SEATRIAL_{name}": value for name, value in settings.items()})
     cli.environment["PYTHONPATH"] = str(ROOT)
-    began: list[float] = []
 
     def work(view: View) -> Act:
-        began.append(time.monotonic())
         if not view.turns:
-            return Act("work", tuple(lines))
-        if time.monotonic() - began[0] < OLD_SEC + 1:
-            return Act("look again", wait=1.0)
-        return Act("done", done=True)
+            return Act("work", (*lines, WORKED))
+        if view.asked_to_confirm or "worked-42" in view.screen:
+            return Act("done", done=True)
+        return Act("look again", wait=1.0)
 
     async with ScriptedModels(scripts={"work": work}) as server:
         yield Place(cli, tmp_path, server)

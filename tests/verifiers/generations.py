@@ -28,7 +28,7 @@ from tests.command_line import ROOT
 PACKAGE = ROOT / "environments" / "terminalbench"
 UV = Path(sys.executable).with_name("uv")
 VERSIONS = {"v03": "0.3.1", "v04": "0.4.0"}
-_LONGEST_SEC = 280.0
+_LONGEST_SEC = 540.0
 
 
 def virtual_environment(extra: str) -> Path:

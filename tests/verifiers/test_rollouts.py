@@ -27,7 +27,7 @@ from tests.engine import Engine
 from tests.task_files import write_task
 from tests.verifiers.generations import sandboxes_of_rollouts
 from tests.verifiers.tasks import ANSWERED, SmallTask, write_faulty
-from tests.waiting import eventually, until
+from tests.waiting import LIMIT_SEC, eventually, until
 
 pytestmark = pytest.mark.sandbox
 
@@ -123,7 +123,7 @@ async def test_a_command_that_takes_too_long_is_killed_and_the_rollout_goes_on(
 async def test_the_tasks_own_limit_ends_the_attempt_which_is_graded(
     settings: Settings, host: RolloutHost, tmp_path: Path
 ) -> None:
-    task = found(settings, write_task(tmp_path, "short", agent_timeout=5.0))
+    task = found(settings, write_task(tmp_path, "short", agent_timeout=10.0))
     rollout = await host.open(task)
     answer = await rollout.execute_commands([SOLVE, "sleep 30"])
     assert "the time for this task is over" in answer
@@ -239,18 +239,19 @@ LEAVES = """
         rollouts = [await host.open(task) for _ in range(2)]
         busy = [asyncio.create_task(each.execute_commands(["sleep 60"])) for each in rollouts]
         print("open", flush=True)
-        await asyncio.sleep(float(sys.argv[2]))
+        await asyncio.to_thread(sys.stdin.readline)
         sys.exit(7)
 
     asyncio.run(main())
 """
 
 
-def leaving(settings: Settings, task: FoundTask, seconds: float) -> subprocess.Popen[str]:
-    """A program that opens two rollouts, closes none and exits after so many seconds."""
+def leaving(settings: Settings, task: FoundTask) -> subprocess.Popen[str]:
+    """A program that opens two rollouts, closes none and exits once it is told a line."""
     known = {"SEATRIAL_HOME": str(settings.home), "SEATRIAL_CACHE": str(settings.cache)}
-    command = [sys.executable, "-c", dedent(LEAVES), str(task.directory), str(seconds)]
-    process = subprocess.Popen(command, env={**os.environ, **known}, stdout=subprocess.PIPE, text=True)
+    command = [sys.executable, "-c", dedent(LEAVES), str(task.directory)]
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(command, env={**os.environ, **known}, stdin=pipe, stdout=pipe, text=True, bufsize=1)
     assert process.stdout is not None
     assert process.stdout.readline() == "open\n"
     return process
@@ -259,10 +260,12 @@ def leaving(settings: Settings, task: FoundTask, seconds: float) -> subprocess.P
 def test_a_program_that_exits_with_open_rollouts_leaves_nothing(
     settings: Settings, task: FoundTask, image_cache: Path
 ) -> None:
-    with leaving(settings, task, 0.5) as program:
+    with leaving(settings, task) as program:
         mine = sandboxes_of_rollouts(image_cache, program.pid)
         assert len(mine) == 2
-        assert program.wait(120) == 7
+        assert program.stdin is not None
+        program.stdin.write("leave\n")
+        assert program.wait(LIMIT_SEC) == 7
     assert not traces(image_cache, mine)
     assert not list(settings.work_dir.iterdir())
 
@@ -270,7 +273,7 @@ def test_a_program_that_exits_with_open_rollouts_leaves_nothing(
 async def test_what_a_killed_program_left_is_removed_by_the_next(
     settings: Settings, task: FoundTask, image_cache: Path
 ) -> None:
-    with leaving(settings, task, 60) as program:
+    with leaving(settings, task) as program:
         mine = sandboxes_of_rollouts(image_cache, program.pid)
         assert len(mine) == 2
         program.kill()

@@ -22,7 +22,7 @@ import asyncpg
 from seatrial.errors import SetupProblem
 from seatrial.system.removal import remove_tree
 
-_START_SEC = 30.0
+_START_SEC = 180.0
 
 
 class PostgresServer:

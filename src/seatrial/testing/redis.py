@@ -25,7 +25,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from seatrial.errors import SetupProblem
 from seatrial.system.removal import remove_tree
 
-_START_SEC = 30.0
+_START_SEC = 180.0
 
 
 class RedisServer:

@@ -134,7 +134,7 @@ async def test_next_step_begins_without_the_last_ones_reward(make: Make, tmp_pat
     sandbox = await make()
     lasting = (
         "echo 1 > /logs/verifier/reward.txt; nohup setsid bash -c 'while sleep 0.02; do"
-        " echo 1 > /logs/verifier/reward.txt; done' > /dev/null 2>&1 &"
+        " [ -e /logs/verifier/reward.txt ] || echo 1 > /logs/verifier/reward.txt; done' > /dev/null 2>&1 &"
     )
     assert await _graded(sandbox, tmp_path, lasting) == {"reward.txt": "1"}
     await sandbox.empty_dirs(["/logs/verifier"])

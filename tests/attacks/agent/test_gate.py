@@ -13,6 +13,7 @@ from seatrial.gateway.call import _passes
 from seatrial.gateway.door import DoorLimits
 from tests.gate_doors import CHAT as BODY
 from tests.gate_doors import KEY, POST_CHAT, answer, open_door, provider, request, route, status
+from tests.waiting import eventually
 
 CHAT = POST_CHAT
 HARMFUL_HEADERS = frozenset(
@@ -289,7 +290,11 @@ async def test_who_says_nothing_more_is_let_go(tmp_path: Path, begun: bytes) -> 
     async with provider() as model, open_door(tmp_path, route(model.url), limits=limits) as door:
         with suppress(ConnectionError):
             assert await door.send(begun) == b""
-        assert status(await door.send(request())) == 200
+
+        async def has_room() -> bool:
+            return status(await door.send(request())) == 200
+
+        await eventually(has_room, "the one place is free again")
 
 
 def seen(content: list[dict[str, object]]) -> dict[str, object]:

@@ -163,7 +163,7 @@ async def test_a_build_has_no_more_memory_and_processes_than_allowed(options: Sa
     images = limited(options, max_build_memory_mb=200, max_build_pids=60)
     with pytest.raises(ImageFault):
         await images.resolver.resolve(write("FROM debian:bookworm-slim\nRUN head -c 500m /dev/zero | tail\n"))
-    many = "FROM debian:bookworm-slim\nRUN for i in $(seq {}); do sleep 1 & done\n"
+    many = "FROM debian:bookworm-slim\nRUN for i in $(seq {}); do sleep 300 & done\n"
     heard: list[str] = []
     with pytest.raises(ImageFault):
         await images.resolver.resolve(write(many.format(200)), heard.append)

@@ -15,6 +15,7 @@ from seatrial.scripted_models.faults import Fault
 from seatrial.scripted_models.server import ScriptedModels
 from seatrial.scripted_models.tools import Offered, ShellTool, shell_tool
 from tests.unit.scripted_models.conversations import SCHEMA, TOOL, WIRES, Turns, Wire
+from tests.waiting import LIMIT_SEC
 
 SOLVER = "solve-read-the-screen"
 START = "Run `/app/challenge.sh`. The last reply prints `ALL CODES ACCEPTED`."
@@ -28,7 +29,7 @@ async def ask(
     models: ScriptedModels, wire: Wire, turns: Turns, *, stream: bool = False, model: str = SOLVER, **headers: str
 ) -> httpx.Response:
     path, body = wire.request(model, START, turns, stream=stream)
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_SEC) as client:
         return await client.post(f"{models.base_url.removesuffix('/v1')}{path}", json=body, headers=headers)
 
 
@@ -105,7 +106,7 @@ async def test_each_format_has_its_own_key_header_and_its_own_errors(wire: Wire)
 @pytest.mark.parametrize("body", [[], {"model": "x"}, {"messages": 5, "input": 5, "contents": 5, "model": "x"}])
 async def test_a_body_of_another_shape_is_refused(wire: Wire, body: Any) -> None:
     _, path = gates(wire)
-    async with ScriptedModels() as models, httpx.AsyncClient(trust_env=False) as client:
+    async with ScriptedModels() as models, httpx.AsyncClient(trust_env=False, timeout=LIMIT_SEC) as client:
         answer = await client.post(f"{models.base_url.removesuffix('/v1')}{path}", json=body)
     assert answer.status_code == 400
 
@@ -116,7 +117,7 @@ async def test_a_body_of_another_shape_is_refused(wire: Wire, body: Any) -> None
 async def test_the_length_of_a_prompt_is_told_and_is_no_call(path: str, name: str) -> None:
     wire = next(wire for wire in WIRES if wire.name == ("messages" if "messages" in path else "gemini"))
     _, body = wire.request("m", START, [], stream=False)
-    async with ScriptedModels() as models, httpx.AsyncClient(trust_env=False) as client:
+    async with ScriptedModels() as models, httpx.AsyncClient(trust_env=False, timeout=LIMIT_SEC) as client:
         answer = await client.post(f"{models.base_url.removesuffix('/v1')}{path}", json=body)
     assert answer.json() == {name: len(START) // 4}
     assert models.calls == 0
@@ -160,7 +161,7 @@ async def test_an_answer_of_a_schema_is_json_of_it() -> None:
     }
     config = {"responseMimeType": "application/json", "responseJsonSchema": schema}
     body = {"contents": [{"role": "user", "parts": [{"text": "Who speaks?"}]}], "generationConfig": config}
-    async with ScriptedModels() as models, httpx.AsyncClient(trust_env=False) as client:
+    async with ScriptedModels() as models, httpx.AsyncClient(trust_env=False, timeout=LIMIT_SEC) as client:
         url = f"{models.base_url.removesuffix('/v1')}/v1beta/models/give-up:generateContent"
         answer = (await client.post(url, json=body)).json()
     assert answer["candidates"][0]["content"]["parts"] == [{"text": '{"who": "user", "sure": false}'}]

@@ -25,6 +25,7 @@ from seatrial.gateway.recording import Recording
 from seatrial.gateway.wire import digest_of, read_object
 from seatrial.ports.runner import Order
 from tests.unit.adapters.runner_harbor.test_equip import order_of
+from tests.waiting import LIMIT_SEC
 
 ASKED = json.dumps({"model": "m", "messages": [{"role": "user", "content": "hello"}]}).encode()
 AGENT = AgentSpec(name="terminus-2", model="openai/m", options={"api_base": "http://127.0.0.1:9/v1"})
@@ -47,7 +48,7 @@ def replaying(folder: Path, agent: AgentSpec = AGENT, miss: ReplayMiss = ReplayM
 
 
 async def ask(address: str, body: bytes) -> httpx.Response:
-    async with httpx.AsyncClient(trust_env=False) as client:
+    async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_SEC) as client:
         return await client.post(f"{address}/chat/completions", content=body)
 
 

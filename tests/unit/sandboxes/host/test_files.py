@@ -69,10 +69,12 @@ async def test_watch_tells_who_uses_too_much(tmp_path: Path) -> None:
         meter = TreeMeter((tmp_path / name,), list, 1 << 20)
         watch.add(name, meter, 1 << 20, lambda size, danger, name=name: told.append((name, danger)))  # type: ignore[misc]
     (tmp_path / "modest" / "data").write_bytes(b"x" * 500_000)
-    (tmp_path / "greedy" / "data").write_bytes(b"x" * 1_300_000)
+    (tmp_path / "data").write_bytes(b"x" * 1_300_000)
+    (tmp_path / "data").rename(tmp_path / "greedy" / "data")
     await eventually(lambda: told, "a sandbox over its limit")
     assert told == [("greedy", False)]
-    (tmp_path / "greedy" / "more").write_bytes(b"x" * 2_000_000)
+    (tmp_path / "more").write_bytes(b"x" * 2_000_000)
+    (tmp_path / "more").rename(tmp_path / "greedy" / "more")
     await eventually(lambda: len(told) > 1, "a sandbox far over its limit")
     assert told[1] == ("greedy", True)
     watch.remove("greedy")
