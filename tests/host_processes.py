@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
-from tests.waiting import until
+from tests.waiting import LIMIT_SEC, until
 
 
 def processes_with(marker: str) -> list[int]:
@@ -25,12 +26,22 @@ def waiting_for(file: str, mark: str) -> str:
     return f"bash -c 'until [ -e {file} ]; do sleep 0.1; done' {file} {mark}"
 
 
-def write_beside(file: str, mark: str, text: str = "", seconds: float = 120.0) -> None:
+def write_beside(file: str, mark: str, text: str = "", seconds: float = LIMIT_SEC) -> None:
     """Writes the file for the one command that waits for it, once there is one, and returns when it goes on."""
     waiting = f"{file}\0{mark}"
-    until(lambda: processes_with(waiting), f"a command that waits for {file}", seconds)
-    [process] = processes_with(waiting)
-    Path(f"/proc/{process}/root{file}").write_text(text)
+
+    def written() -> bool:
+        # It is two processes where its next sleep has not begun yet, and the other one is soon gone.
+        for process in processes_with(waiting):
+            with suppress(OSError):
+                place = Path(f"/proc/{process}/root{file}")
+                unread = place.with_suffix(".unread")
+                unread.write_text(text)
+                unread.rename(place)  # whole as soon as it is there
+                return True
+        return False
+
+    until(written, f"a command that waits for {file}", seconds)
     until(lambda: not processes_with(waiting), f"the command has {file}", seconds)
 
 

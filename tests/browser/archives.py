@@ -29,7 +29,7 @@ def talking_task(folder: Path, name: str, commands: str, *, instruction: str = "
         'if [ "$(cat /app/answer.txt)" = 42 ]; then reward=1 status=passed; else reward=0 status=failed; fi\n'
         f"echo '{report}' > /logs/verifier/ctrf.json\necho $reward > /logs/verifier/reward.txt"
     )
-    root = write_task(folder, name, test=test, agent_timeout=120.0)
+    root = write_task(folder, name, test=test, agent_timeout=600.0)
     (root / "instruction.md").write_text(instruction or f"Do what is asked.\n\n```sh\n{commands}\n```\n")
     return root
 

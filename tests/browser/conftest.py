@@ -99,7 +99,7 @@ def browser() -> Iterator[Browser]:
     """Of one module: while Playwright is there, its event loop is in the way of every other test's."""
     expect.set_options(timeout=LIMIT_SEC * 1000)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_QUIET))
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=list(_QUIET), timeout=LIMIT_SEC * 1000)
         yield chromium
         chromium.close()
 

@@ -16,7 +16,14 @@ from tests.task_files import write_task
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(600)]
 
-_RUN_MS = 120_000
+_REMEMBER_TIMES = """(player) => {
+  window.__times = new Set();
+  new MutationObserver(() => {
+    const time = player.querySelector(".ap-time-elapsed")?.textContent;
+    if (/^\\d\\d:\\d\\d$/.test(time)) window.__times.add(time);
+  }).observe(player, { childList: true, characterData: true, subtree: true });
+}"""
+"""Each is there for a second, in which a busy machine may not look."""
 
 
 @pytest.mark.parametrize(
@@ -29,10 +36,10 @@ def test_from_an_archive_to_a_second_try(visit: Visit, tmp_path: Path, theme: Th
         _take_in(visitor, tmp_path, name)
         late = _launch(page, _late(name))
         _say(_late(name), "nothing")
-        expect(page.get_by_role("button", name="Retry 1 error")).to_be_visible(timeout=_RUN_MS)
+        expect(page.get_by_role("button", name="Retry 1 error")).to_be_visible()
         first = _launch(page, name, "scripted/shell")
         _watch(page, name)
-        expect(page.get_by_text("passed", exact=True).first).to_be_visible(timeout=_RUN_MS)
+        expect(page.get_by_text("passed", exact=True).first).to_be_visible()
         _look_closely(page)
         second = _launch_again(visitor, name, "scripted/give-up")
         assert second > first
@@ -40,7 +47,7 @@ def test_from_an_archive_to_a_second_try(visit: Visit, tmp_path: Path, theme: Th
         flips = page.get_by_role("region", name="Tests that flipped")
         expect(flips.get_by_text("passed → failed")).to_be_visible()
         _cancel_and_go_on(visitor, tmp_path, name)
-        expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
+        expect(page.get_by_text("cancelled", exact=True).first).to_be_visible()
         _retry_the_error(visitor, late, _late(name))
         expect(page.get_by_role("button", name="Retry errors")).to_be_disabled()
         _run_again(page, _late(name))
@@ -61,8 +68,9 @@ def _take_in(visitor: Visitor, folder: Path, name: str) -> None:
     The verifier of one of them waits to be told its verdict, by a file in its sandbox; without one it is an error."""
     wait = waiting_for("/tmp/verdict", _late(name))
     answer = "if grep 1 /tmp/verdict; then echo 1 > /logs/verifier/reward.txt; fi"
-    late = packed(write_task(folder, _late(name), test=f"{wait}\n{answer}"))
-    good = packed(talking_task(folder, name, "sleep 3\necho live-$((40 + 2))\nsleep 2\necho 42 > /app/answer.txt"))
+    late = packed(write_task(folder, _late(name), test=f"{wait}\n{answer}", verifier_timeout=600.0))
+    talk = (waiting_for("/tmp/seen", name), "echo live-$((40 + 2))", waiting_for("/tmp/read", name), "sleep 3")
+    good = packed(talking_task(folder, name, "\n".join((*talk, "echo 42 > /app/answer.txt"))))
     broken = packed(talking_task(folder, f"{name}-broken", "true"), {"task.toml": 'version = "1.0"\n[metadata\n'})
     visitor.go(f"/tasks?q={name}")
     page = visitor.page
@@ -96,23 +104,26 @@ def _launch(page: Page, name: str, model: str = "") -> int:
 
 
 def _watch(page: Page, name: str) -> None:
-    """The terminal shows what the agent types while the trial runs; nobody asks for anything anew."""
+    """The terminal shows what the agent types while the trial runs; nobody asks for anything anew.
+
+    The agent types it when somebody looks, and goes on when it was read."""
     page.get_by_role("link", name=re.compile(rf"^{name}, attempt 1")).click()
     page.wait_for_url(re.compile(r"/trials/\d+"))
     terminal = page.locator("[data-live-terminal]")
     terminal.scroll_into_view_if_needed()  # what nobody sees is not drawn
-    expect(terminal).to_contain_text("live-42", timeout=_RUN_MS)
+    write_beside("/tmp/seen", name)
+    expect(terminal).to_contain_text("live-42")
     expect(page.get_by_role("heading", name="Terminal, live")).to_be_visible()
+    write_beside("/tmp/read", name)
 
 
 def _look_closely(page: Page) -> None:
     player = page.locator("[data-player]")
     expect(player).to_be_visible()
+    player.evaluate(_REMEMBER_TIMES)
     player.get_by_label("Play", exact=False).first.click()
-    elapsed = player.locator(".ap-time-elapsed")
-    expect(elapsed).to_have_text("00:01")
-    expect(elapsed).to_have_text("00:02")
-    expect(player).to_contain_text("live-42", timeout=_RUN_MS)
+    page.wait_for_function("() => window.__times.size > 1")
+    expect(player).to_contain_text("live-42")
     page.get_by_role("tab", name="Tests (2/2)").click()
     for test in TELLS:
         expect(page.get_by_text(test, exact=False).first).to_be_visible()
@@ -123,7 +134,7 @@ def _look_closely(page: Page) -> None:
 
 def _launch_again(visitor: Visitor, name: str, model: str) -> int:
     job = _launch(visitor.page, name, model)
-    expect(visitor.page.get_by_text("completed")).to_be_visible(timeout=_RUN_MS)
+    expect(visitor.page.get_by_text("completed")).to_be_visible()
     return job
 
 
@@ -143,16 +154,16 @@ def _compare(visitor: Visitor, first: int, second: int) -> None:
 def _cancel_and_go_on(visitor: Visitor, folder: Path, name: str) -> None:
     """A job that would take long is cancelled, resumed from the page, and cancelled again."""
     page = visitor.page
-    long = packed(talking_task(folder, f"{name}-long", "sleep 60"))
+    long = packed(talking_task(folder, f"{name}-long", "sleep 3600"))
     visitor.go("/tasks")
     page.get_by_label("Archives", exact=True).set_input_files([long])
     expect(page.get_by_role("list", name="Validation report")).to_contain_text("added")
     _launch(page, long.stem, "scripted/shell")
-    expect(page.get_by_text("running", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    expect(page.get_by_text("running", exact=True).first).to_be_visible()
     confirm(page, "Cancel", "Cancel the job")
-    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    expect(page.get_by_text("cancelled", exact=True).first).to_be_visible()
     page.get_by_role("button", name="Resume").click()
-    expect(page.get_by_text("running", exact=True).first).to_be_visible(timeout=_RUN_MS)
+    expect(page.get_by_text("running", exact=True).first).to_be_visible()
     confirm(page, "Cancel", "Cancel the job")
 
 
@@ -163,14 +174,17 @@ def _retry_the_error(visitor: Visitor, job: int, name: str) -> None:
     expect(page.get_by_role("link", name=f"{name}, attempt 1: error")).to_be_visible()
     page.get_by_role("button", name="Retry 1 error").click()
     _say(name, "1")
-    expect(page.get_by_role("link", name=f"{name}, attempt 1: passed, reward 1")).to_be_visible(timeout=_RUN_MS)
+    expect(page.get_by_role("link", name=f"{name}, attempt 1: passed, reward 1")).to_be_visible()
 
 
 def _run_again(page: Page, name: str) -> None:
-    """A graded trial is final: running it again adds an attempt, and this one keeps its result and its tries."""
+    """A graded trial is final: running it again adds an attempt, and this one keeps its result and its tries.
+
+    The new one is told its verdict too, so that it does not keep a place from those who come after."""
     page.get_by_role("link", name=re.compile(rf"^{name}, attempt 1")).click()
     expect(page.get_by_label("Try", exact=True).get_by_role("option")).to_have_count(3)
     expect(page.get_by_text("· reward 1")).to_be_visible()
     page.get_by_role("button", name="New attempt").click()
     expect(page.get_by_text("· reward 1")).to_be_visible()
     expect(page.get_by_label("Try", exact=True).get_by_role("option")).to_have_count(3)
+    _say(name, "1")

@@ -16,6 +16,7 @@ from tests.browser.shelf import Shelf
 from tests.browser.test_accessible import violations
 from tests.browser.visitor import NARROW, WIDE, Theme
 from tests.command_line import ROOT
+from tests.waiting import LIMIT_SEC
 
 pytestmark = [pytest.mark.sandbox]
 
@@ -74,10 +75,10 @@ def _walk_a_picture(page: Page, pictures: Locator) -> None:
 def _drawn_as_in_the_file(pictures: Locator, setting: Setting, job: int, width: int) -> None:
     """Shapes have the same outlines on the page and in the file; each side has them written down once."""
     figure = pictures.get_by_role("figure", name="Duration of trials")
+    expect(figure.locator("path")).to_have_count(3)  # a square and two crosses
     drawn: list[str] = figure.locator("path").evaluate_all("(paths) => paths.map((path) => path.getAttribute('d'))")
     file = setting.client.get(f"/api/v1/jobs/{job}/charts/durations.svg", params={"width": width}).text
     written = re.findall(r'<path d="([^"]+)"', file)
-    assert len(drawn) == len(written) == 3  # a square and two crosses
     for one, other in zip(drawn, written, strict=True):
         assert re.findall("[A-Za-z]", one) == re.findall("[A-Za-z]", other)
         numbers = [[float(number) for number in re.findall(r"-?[\d.]+", path)] for path in (one, other)]
@@ -148,6 +149,7 @@ def test_the_report_opens_from_a_disk_without_a_network(
         files[name] = tmp_path / f"{name}.html"
         files[name].write_bytes(answer.content)
     context = browser.new_context(viewport={"width": width, "height": 860}, color_scheme=theme, offline=True)
+    context.set_default_timeout(LIMIT_SEC * 1000)
     page = context.new_page()
     asked: list[str] = []
     complaints: list[str] = []

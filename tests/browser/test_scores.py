@@ -81,20 +81,20 @@ def test_errors_are_not_zeros(visit: Visit, shelf: Shelf) -> None:
 
 
 def test_what_runs_comes_first_and_what_ended_fills_the_bar(visit: Visit, setting: Setting, tmp_path: Path) -> None:
-    tasks = [*setting.upload(talking_task(tmp_path, "a-runs-on", "sleep 300"))]
+    tasks = [*setting.upload(talking_task(tmp_path, "a-runs-on", "sleep 3600"))]
     tasks += setting.upload(talking_task(tmp_path, "b-ends", "true"))
     job = setting.launch(tasks, "terminus-2", "scripted/shell")
     with visit() as visitor:
         page = visitor.page
         visitor.go(f"/jobs/{job}")
         trials = page.get_by_role("table", name="trials").get_by_role("row")
-        expect(trials.filter(has_text="b-ends")).to_contain_text(re.compile("passed|failed"), timeout=120_000)
-        expect(trials.nth(1)).to_contain_text(re.compile(r"running.*a-runs-on.*\d (m|s)"), timeout=120_000)
+        expect(trials.filter(has_text="b-ends")).to_contain_text(re.compile("passed|failed"))
+        expect(trials.nth(1)).to_contain_text(re.compile(r"running.*a-runs-on.*\d (m|s)"))
         expect(page.get_by_role("img", name=re.compile("^1 of 2 trials ended"))).to_be_visible()
         expect(page.get_by_role("region", name="Result")).to_contain_text(re.compile(r"passed[01] of 1"))
         expect(page.get_by_text(re.compile("^about .* left$"))).to_be_visible()
         confirm(page, "Cancel", "Cancel the job")
-        expect(page.get_by_role("list", name="Notices")).to_contain_text("1 of 2 planned trials", timeout=60_000)
+        expect(page.get_by_role("list", name="Notices")).to_contain_text("1 of 2 planned trials")
         expect(page.locator("[data-score]")).to_contain_text("coverage 50.0 %")
 
 
@@ -103,6 +103,6 @@ def _row(page: Page, name: str) -> Locator:
 
 
 def _saved(page: Page) -> list[dict[str, str]]:
-    with page.expect_download(timeout=60_000) as download:
+    with page.expect_download() as download:
         page.get_by_role("button", name="jobs as CSV").click()
     return list(csv.DictReader(io.StringIO(Path(download.value.path()).read_text())))

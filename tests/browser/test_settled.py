@@ -15,6 +15,8 @@ from tests.task_files import write_task
 
 pytestmark = [pytest.mark.sandbox]
 
+_FITS = "([part, width]) => part.getBoundingClientRect().right <= width && part.scrollWidth <= part.clientWidth"
+
 
 @pytest.fixture(scope="module")
 def settled(setting: Setting, tmp_path_factory: pytest.TempPathFactory) -> int:
@@ -36,7 +38,7 @@ def test_the_launch_form_offers_it(visit: Visit) -> None:
         expect(how.get_by_label("Margin, points")).to_have_value("3")
         expect(how.get_by_label("Alpha")).to_have_value("0.05")
         page.wait_for_url(re.compile("untilSettled=yes"))
-        page.reload()
+        visitor.reload()
         expect(how.get_by_label("Stop when settled")).to_be_checked()
         assert violations(page) == []
 
@@ -65,8 +67,7 @@ def test_the_page_says_what_was_found_and_why_trials_failed(visit: Visit, settin
         assert violations(page) == []
         page.set_viewport_size({"width": NARROW, "height": 860})
         for part in (answer, why):
-            assert part.evaluate("part => part.getBoundingClientRect().right") <= NARROW
-            assert part.evaluate("part => part.scrollWidth <= part.clientWidth")
+            page.wait_for_function(_FITS, arg=[part.element_handle(), NARROW])
         page.set_viewport_size({"width": WIDE, "height": 860})
         why.get_by_role("link").first.click()
         page.wait_for_url(re.compile(rf"/trials/{groups[0]['example']['trial']}$"))

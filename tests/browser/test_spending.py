@@ -14,7 +14,7 @@ from tests.browser.setting import Setting
 
 pytestmark = [pytest.mark.sandbox]
 
-CALLS = 8
+CALLS = 3
 ENDLESS = "sleep 3600"
 """The scripted model asks about once a second whether it has ended, until the budget has."""
 
@@ -23,26 +23,34 @@ def figure(name: str) -> re.Pattern[str]:
     return re.compile(name, re.IGNORECASE)
 
 
-def test_a_running_trial_shows_its_spending_until_its_budget_ends_it(
-    visit: Visit, setting: Setting, tmp_path: Path
-) -> None:
+def test_a_running_trial_shows_its_spending(visit: Visit, setting: Setting, tmp_path: Path) -> None:
     [endless] = setting.upload(talking_task(tmp_path, "endless", ENDLESS))
-    budget = {"trial": {"calls": CALLS}, "job": {"tokens": 1_000_000}}
+    budget = {"trial": {"calls": 9000}, "job": {"tokens": 900_000_000}}  # more than it can spend meanwhile
     with visit() as visitor:
         job = setting.launch([endless], "terminus-2", "scripted/shell", budget=budget, name="spends")
         trial = setting.trials(job)[0]["id"]
         visitor.go(f"/trials/{trial}")
         spending = visitor.page.get_by_role("group", name="Model spending")
-        expect(spending).to_contain_text(re.compile(rf"left for this trial\d of {CALLS} calls"))
-        expect(spending).to_contain_text(re.compile(r"model calls[1-9]tokens[1-9]"))
-        expect(spending).to_contain_text(re.compile(r"left for the job[\d.]+k of 1\.0M tokens"))
+        expect(spending).to_contain_text(re.compile(r"left for this trial8,\d{3} of 9,000 calls"))
+        expect(spending).to_contain_text(re.compile(r"model calls[1-9]\d*tokens[1-9]"))
+        expect(spending).to_contain_text(re.compile(r"left for the job[\d.]+M of 900\.0M tokens"))
+        expect(spending.get_by_title(re.compile(r"^Spent .* tokens · .*; of 900\.0M tokens$"))).to_be_visible()
         visitor.go(f"/trials/{trial}?tab=calls")
         rows = visitor.page.get_by_role("table", name="model calls").get_by_role("row")
-        expect(rows.nth(1)).to_contain_text("scripted/shell")  # told live, and by the record when it has ended
+        expect(rows.nth(1)).to_contain_text("scripted/shell")
         visitor.go(f"/jobs/{job}")
         result = visitor.page.get_by_role("region", name="Result")
-        expect(result).to_contain_text(re.compile(rf"model calls[1-{CALLS}]"))
+        expect(result).to_contain_text(re.compile("model calls[1-9]"))
+    setting.client.post(f"/api/v1/jobs/{job}/cancel").raise_for_status()
 
+
+def test_a_budget_ends_a_trial_and_the_page_says_so(visit: Visit, setting: Setting, tmp_path: Path) -> None:
+    [endless] = setting.upload(talking_task(tmp_path, "endless", ENDLESS))
+    with visit() as visitor:
+        job = setting.launch(
+            [endless], "terminus-2", "scripted/shell", budget={"trial": {"calls": CALLS}}, name="spent"
+        )
+        trial = setting.trials(job)[0]["id"]
         visitor.go(f"/trials/{trial}?tab=calls")
         expect(visitor.page.get_by_role("heading", level=1)).to_contain_text("endless")
         refused = visitor.page.get_by_role("table", name="model calls").get_by_role("row", name=figure("budget"))
@@ -75,8 +83,8 @@ def test_the_launch_form_takes_caps_and_says_what_is_wrong_with_them(visit: Visi
         page.get_by_label("Dollars for the job").fill("")
         expect(told).not_to_contain_text("budget is in dollars")
         expect(page.get_by_label("Today")).to_contain_text("no budget for a day")
-        assert "trialCalls=20" in page.url
-        page.reload()
+        page.wait_for_url(re.compile("trialCalls=20"))
+        visitor.reload()
         expect(page.get_by_label("Calls for each trial")).to_have_value("20")
 
 

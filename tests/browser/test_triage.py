@@ -16,6 +16,7 @@ from tests.browser.test_accessible import violations
 from tests.browser.visitor import NARROW, Theme
 from tests.command_line import CommandLine
 from tests.running_service import RunningService
+from tests.waiting import LIMIT_SEC
 
 pytestmark = [pytest.mark.sandbox]
 HOSTILE = "<img src=x onerror=window.__xss=1>"
@@ -48,7 +49,7 @@ def test_what_is_added_to_a_trial_is_kept_and_found(
         triage.get_by_role("button", name="Save note").click()
         expect(triage.get_by_role("list", name="Notes")).to_contain_text(HOSTILE)
         assert violations(page) == []
-        page.reload()
+        visitor.reload()
         expect(triage.get_by_label("Reviewed")).to_be_checked()
         expect(triage.get_by_role("button", name="1 note")).to_be_visible()
         visitor.go(f"/jobs/{finished.oracle}?tag=flaky+{theme}&reviewed=true")
@@ -107,7 +108,7 @@ def test_a_link_shows_one_job_until_it_is_revoked(visit: Visit, finished: Finish
         page = guest.page
         sent: list[str] = []
         page.on("request", lambda request: sent.append(request.url))
-        page.goto(address)
+        guest.go(address.removeprefix(guest.base))
         expect(page.get_by_role("heading", level=1)).to_contain_text("scripted")
         expect(page.get_by_role("note")).to_contain_text(f"A read-only link to job {finished.scripted}")
         assert violations(page) == []
@@ -123,7 +124,7 @@ def test_a_link_shows_one_job_until_it_is_revoked(visit: Visit, finished: Finish
             page.get_by_role("link", name="Download").click()
         assert Path(download.value.path()).stat().st_size > 0
         assert violations(page) == []
-        page.reload()
+        guest.reload()
         expect(page.get_by_role("heading", level=1)).to_contain_text("read-the-screen")
         expect(page.get_by_role("button", name=re.compile("Share|Cancel|Retry|New attempt|Delete"))).to_have_count(0)
         expect(page.get_by_role("link", name=re.compile("Jobs|Launch|Settings"))).to_have_count(0)
@@ -132,7 +133,7 @@ def test_a_link_shows_one_job_until_it_is_revoked(visit: Visit, finished: Finish
         dialog.get_by_role("button", name="Revoke").first.click()
         expect(dialog.get_by_role("list", name="Links")).to_have_count(0)
         guest.expected = ["401"]
-        page.reload()
+        guest.reload()
         expect(page.get_by_role("alert")).to_contain_text("expired or was revoked")
 
 
@@ -144,6 +145,7 @@ def test_an_export_opens_from_disk(
     with zipfile.ZipFile(target) as archive:
         archive.extractall(tmp_path / "pages")
     context = browser.new_context(viewport={"width": NARROW, "height": 860}, offline=True)
+    context.set_default_timeout(LIMIT_SEC * 1000)
     page = context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))

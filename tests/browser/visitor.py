@@ -7,7 +7,7 @@ that provokes an answer such as 404 says so through ``expected``.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -21,6 +21,8 @@ WIDE, NARROW = 1280, 400
 _COMPLAINTS = ("error", "warning")
 _OF_THIS_MACHINE = ("ERR_NETWORK_CHANGED",)
 """Chromium gives up on what it is loading whenever a network interface comes or goes, as those of sandboxes do."""
+_PARTS = ("document", "script", "stylesheet")
+"""What a page is made of. It asks again for data that it did not get, but not for these."""
 
 
 @dataclass
@@ -35,15 +37,31 @@ class Visitor:
     scripts: dict[str, int] = field(default_factory=dict)
     """What was loaded as a script, with the bytes that came over the wire."""
 
+    dropped: list[str] = field(default_factory=list)
+    """Addresses of parts of pages that Chromium gave up on."""
+
     def go(self, path: str) -> None:
-        self.page.goto(self.base + path)
+        self._load(lambda: self.page.goto(self.base + path))
+
+    def reload(self) -> None:
+        self._load(self.page.reload)
+
+    def _load(self, load: Callable[[], object]) -> None:
+        """Once more for as long as parts of the page are dropped."""
+        while True:
+            before = len(self.dropped)
+            try:
+                load()
+            except Error as error:
+                if not _is_of_this_machine(str(error)):
+                    raise
+                continue
+            if len(self.dropped) == before:
+                return
 
     def trouble_left(self) -> list[str]:
-        return [
-            one
-            for one in self.trouble
-            if not any(re.search(pattern, one) for pattern in (*self.expected, *_OF_THIS_MACHINE))
-        ]
+        forgiven = (*self.expected, *_OF_THIS_MACHINE, *map(re.escape, self.dropped))
+        return [one for one in self.trouble if not any(re.search(pattern, one) for pattern in forgiven)]
 
     def hear(self, message: ConsoleMessage) -> None:
         if message.type in _COMPLAINTS:
@@ -62,9 +80,17 @@ class Visitor:
         if not request.url.startswith((self.base, "data:", "blob:")):
             self.trouble.append(f"foreign request: {request.url}")
 
+    def failed(self, request: Request) -> None:
+        if request.resource_type in _PARTS and _is_of_this_machine(request.failure or ""):
+            self.dropped.append(request.url)
+
     def received(self, response: Response) -> None:
         if response.request.resource_type == "script" and response.ok:
             self.scripts[response.url.removeprefix(self.base)] = int(response.headers.get("content-length", "0"))
+
+
+def _is_of_this_machine(trouble: str) -> bool:
+    return any(sign in trouble for sign in _OF_THIS_MACHINE)
 
 
 def confirm(page: Page, button: str, verb: str) -> None:
@@ -88,6 +114,7 @@ def visiting(
     page.on("pageerror", visitor.thrown)
     page.on("dialog", visitor.asked)
     page.on("request", visitor.requested)
+    page.on("requestfailed", visitor.failed)
     page.on("response", visitor.received)
     try:
         yield visitor

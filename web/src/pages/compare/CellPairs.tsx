@@ -25,7 +25,6 @@ export function CellPairs({ task, item, baseline, other, back }: Props) {
   const found = useQuery({
     queryKey: ["compare", "pairs", baseline, other, task],
     queryFn: () => unwrap(api.GET("/api/v1/compare/pairs", { params: { query: { baseline, other, task } } })),
-    retry: false,
   });
   return (
     <section aria-label={`Trials of ${task}`} className="border-t p-3">

@@ -14,7 +14,6 @@ export function Circumstances({ wish }: { wish: Wish }) {
   const found = useQuery({
     queryKey: ["compare", "circumstances", wish],
     queryFn: () => unwrap(api.GET("/api/v1/compare/circumstances", { params: { query: wish as never } })),
-    retry: false,
     placeholderData: (old) => old,
   });
   const shown = found.data?.traits.filter((trait) => all || trait.differs) ?? [];

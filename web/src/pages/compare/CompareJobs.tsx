@@ -24,7 +24,6 @@ export function CompareJobs({ jobs }: { jobs: number[] }) {
     queryKey: ["compare", wish],
     queryFn: () => unwrap(api.GET("/api/v1/compare", { params: { query: wish as never } })),
     enabled: !!wish,
-    retry: false,
     placeholderData: (old) => old,
   });
   if (!jobs.length) return <NothingChosen />;

@@ -31,7 +31,6 @@ export function SideBySide({ left, right }: { left: Side; right: Side }) {
         }),
       ),
     enabled: !!left.trial && !!right.trial,
-    retry: false,
   });
   const alignment = found.data?.alignment;
   const rows: Rows = useMemo(() => alignment?.rows ?? [], [alignment]);

@@ -43,7 +43,6 @@ export function useSide(id: number | undefined): Side {
     queryKey: keyOf(of, "trajectory"),
     queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path } })),
     enabled: left("trajectory.json"),
-    retry: false,
   });
   const steps = useMemo(() => stepsOf(trajectory.data), [trajectory.data]);
   const start = useMemo(() => beginning(recording, steps), [recording, steps]);

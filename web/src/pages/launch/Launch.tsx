@@ -31,7 +31,6 @@ export default function Launch() {
       unwrap(api.GET("/api/v1/jobs/{job_id}", { params: { path: { job_id: Number(asked.from) } } })).then(cloneOf),
     enabled: !!asked.from,
     staleTime: Infinity,
-    retry: false,
   });
   const tasks = useTasks();
   const start = useMemo((): Start | null => {
@@ -70,7 +69,6 @@ function Form({ start, from }: { start: Start; from: string | undefined }) {
     queryFn: () => unwrap(api.POST("/api/v1/jobs/estimate", { body: requestOf(settled), headers })),
     enabled: ready,
     placeholderData: (old) => old,
-    retry: false,
   });
   const launch = useMutation({
     mutationFn: () =>

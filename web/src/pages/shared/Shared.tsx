@@ -32,7 +32,6 @@ export default function Shared() {
     queryKey: ["shared"],
     queryFn: () => unwrap(api.GET("/api/v1/shared")),
     enabled: ready,
-    retry: false,
   });
   if (!secret) return <Empty>This address has no link. Ask for the whole address, with what follows the #.</Empty>;
   if (opened.error) return <Trouble error={opened.error} />;

@@ -34,7 +34,6 @@ export function SharedTrial({ id, secret, ofJob }: { id: number; secret: string;
     queryKey: keyOf(of, "trajectory"),
     queryFn: () => unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path } })),
     enabled: left("trajectory.json"),
-    retry: false,
   });
   const steps = useMemo(() => stepsOf(trajectory.data), [trajectory.data]);
   const live = useMemo(() => liveTerminal(), []);

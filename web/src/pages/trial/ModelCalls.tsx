@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 
 import { withAccess } from "@/api/access";
+import { ServiceError } from "@/api/problem";
 import type { Column } from "@/parts/column";
 import { DataTable } from "@/parts/DataTable";
 import { count, duration, exact, money } from "@/parts/format";
@@ -130,7 +131,6 @@ export function ModelCalls({ of, ended, live, steps }: Props) {
     queryFn: ({ signal }) => readCalls(fileUrl(of.trial, FILE, number!), file!.size, signal),
     enabled: ended && !!file && number != null,
     staleTime: Infinity,
-    retry: false,
   });
   if (kept.error) return <Trouble error={kept.error} />;
   if (ended && (files.isPending || (file && !kept.data))) return <Waiting />;
@@ -164,6 +164,9 @@ function ToldBySteps({ steps }: { steps: Step[] }) {
 async function readCalls(url: string, size: number, signal: AbortSignal): Promise<Call[]> {
   const headers = withAccess(size > LARGEST ? { Range: `bytes=-${LARGEST}` } : {});
   const answer = await fetch(url, { signal, headers });
-  if (!answer.ok) throw new Error(`The calls could not be read (${answer.status}).`);
+  if (!answer.ok) {
+    const message = `The calls could not be read (${answer.status}).`;
+    throw new ServiceError(answer.status, { code: "error", message });
+  }
   return callsOf(await answer.text());
 }

@@ -68,7 +68,6 @@ export default function Trial() {
     queryFn: () =>
       unwrap(api.GET("/api/v1/trials/{trial_id}/trajectory", { params: { path, query: { attempt: tryNumber } as never } })),
     enabled: left("trajectory.json"),
-    retry: false,
   });
   const kept = useMemo(() => stepsOf(trajectory.data), [trajectory.data]);
   const steps = running ? live.steps() : kept;

@@ -34,7 +34,6 @@ export function WhyFailed({ trial, of, steps }: { trial: Schemas["TrialDetail"];
     queryFn: () =>
       unwrap(api.GET("/api/v1/tasks/{digest}", { params: { path: { digest: trial.task.digest } } })),
     staleTime: Infinity,
-    retry: false,
   });
   const failed = (trial.result?.tests ?? []).filter((test) => test.status === "failed" || test.status === "error");
   const believed = [...steps].reverse().find((step) => step.source === "agent" && (step.message || step.thought));

@@ -27,7 +27,6 @@ export function useFiles(of: Try, enabled: boolean) {
       ),
     enabled,
     staleTime: Infinity,
-    retry: false,
   });
 }
 

@@ -50,7 +50,6 @@ export function useRecording(of: Try, enabled: boolean): Recording {
     },
     enabled,
     staleTime: Infinity,
-    retry: false,
   });
   if (enabled && query.isPending) return { ...NONE, pending: true };
   return query.data ?? NONE;
