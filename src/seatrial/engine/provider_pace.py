@@ -112,9 +112,9 @@ class _Lane:
         try:
             await place
         except asyncio.CancelledError:
-            if place.done() and not place.cancelled():  # it was let in at the same moment
+            if not place.cancelled():  # it was let in at the same moment
                 self.leave()
-            else:
+            elif place in self._waiting:
                 self._waiting.remove(place)
             raise
         return loop.time() - began
@@ -179,9 +179,10 @@ class _Lane:
 
     def _let_in(self) -> None:
         while self._waiting and self._is_open():
-            self.in_flight += 1
             place = self._waiting.popleft()
-            place.set_result(None)
+            if not place.cancelled():  # its call ends with the next turn of the loop
+                self.in_flight += 1
+                place.set_result(None)
         if self._waiting and self._opening is None:
             loop = asyncio.get_running_loop()
             if self._open_at > loop.time():

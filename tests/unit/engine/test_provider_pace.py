@@ -309,6 +309,24 @@ def test_cancelled_calls_leave_the_line() -> None:
     assert run_virtual(play()) == (0, True)
 
 
+def test_a_call_that_is_cancelled_while_another_ends_disturbs_neither() -> None:
+    """Both happen in one turn of the loop, before the cancelled call could leave the line."""
+
+    async def play() -> tuple[bool, int]:
+        async with fleet(1) as ground:
+            [pace] = ground.workers
+            turn = await pace.take(MODEL)
+            turn.refused(None)
+            line = asyncio.create_task(pace.take(MODEL))
+            await asyncio.sleep(0)
+            line.cancel()
+            turn.end()
+            await asyncio.gather(line, return_exceptions=True)
+            return line.cancelled(), pace._lanes[MODEL].in_flight
+
+    assert run_virtual(play()) == (True, 0)
+
+
 def test_a_limit_that_nobody_needs_is_forgotten() -> None:
     async def play() -> tuple[float | None, float | None]:
         async with fleet(1) as ground:
