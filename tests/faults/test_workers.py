@@ -194,8 +194,10 @@ def test_a_trial_that_kills_its_worker_ends_after_two_tries(supervisor: WorkerSu
 
 @pytest.mark.timeout(600)  # up to a dozen processes start, one after another
 def test_a_trial_that_kills_its_worker_takes_nobody_along(supervisor: WorkerSupervisor) -> None:
-    """Ten neighbours in the same process: twice they are lost together, then halves run beside normal work."""
-    neighbours, killer = supervisor.submit(10), supervisor.submit(1, "Assassin")
+    """Ten neighbours in the same process: twice they are lost together, then halves run beside normal work. They name
+    their sandbox: a process of suspects has to find out whether it has that one."""
+    neighbours = supervisor.submit(10, "Patient", "-e", "oci")
+    killer = supervisor.submit(1, "Assassin", "-e", "oci")
     with supervisor.supervised(11) as starts:
         until(lambda: supervisor.cli.count(shared_losses="2") >= 5, "suspects", 240)
         quick = supervisor.submit_quick(10)

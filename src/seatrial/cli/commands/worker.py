@@ -143,19 +143,20 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
             os._exit(0)
         room = f"up to {capacity} trials" if capacity else f"what fits into {packing_here(installation.settings).size}"
         say(f"Worker ready: {room} at once. Interrupt to drain and stop.", err=True)
+        examining = asyncio.create_task(_tell_what_works(installation, worker))
+        if place.group is not None:  # it leaves once it can claim nothing, so it has to know first
+            await examining
         duty = asyncio.create_task(worker.run())
-        examining = asyncio.create_task(_tell_what_works(installation, worker)) if place.group is None else None
         try:
             await duty
         finally:
-            if examining is not None:
-                examining.cancel()
+            examining.cancel()
         await leave_machine(installation.settings, machine, idle=worker.left_idle, noticed=worker.was_noticed)
     return worker is not None and (worker.left_idle or worker.was_noticed)
 
 
 async def _tell_what_works(installation: Installation, worker: Worker) -> None:
-    """Runs beside the first trials, because it tries every sandbox."""
+    """Takes seconds, because it tries every sandbox. Until then the worker claims trials that name none."""
     from seatrial.wiring import examine_sandboxes
 
     async def working() -> list[str]:
