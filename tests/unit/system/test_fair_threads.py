@@ -1,4 +1,4 @@
-"""Short work never waits behind long work, long work takes turns, and no clock runs while somebody waits for us."""
+"""Short work never waits behind long work, and long work takes turns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 
 import pytest
 
-from seatrial.sandboxes.own_time import OwnTime, clock_stopped
 from seatrial.system.fair_threads import FairThreads, yield_turn
 
 
@@ -66,37 +65,3 @@ async def test_places_and_tickets_come_back_whatever_happens() -> None:
     gate.open.set()
     assert await busy
     assert await threads.run(int, "2") == 2
-
-
-async def test_a_limit_does_not_run_while_its_holder_is_kept_waiting() -> None:
-    """Waits twice as long as the limit allows, and is within it."""
-    async with OwnTime(0.2) as clock:
-        with clock_stopped():
-            await asyncio.sleep(0.4)
-        async with asyncio.TaskGroup() as group:  # in tasks of its own, too, and several at once
-            for _ in range(3):
-                group.create_task(_kept_waiting(0.4))
-    assert clock.waited_sec >= 0.8
-
-
-async def _kept_waiting(seconds: float) -> None:
-    with clock_stopped():
-        await asyncio.sleep(seconds)
-
-
-async def test_a_limit_runs_while_its_holder_works() -> None:
-    with pytest.raises(TimeoutError):
-        async with OwnTime(0.05):
-            with clock_stopped():
-                await asyncio.sleep(0.01)
-            await asyncio.sleep(3600)
-
-
-async def test_who_waits_beyond_the_end_of_a_limit_disturbs_nobody() -> None:
-    async with OwnTime(60):
-        late = asyncio.create_task(_kept_waiting(0.05))
-        await asyncio.sleep(0)
-    await late
-    async with OwnTime(None), asyncio.timeout(60):
-        with clock_stopped():
-            await asyncio.sleep(0)
