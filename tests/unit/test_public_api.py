@@ -14,7 +14,7 @@ from seatrial.client.verbs import Group, Verb
 _NAMES = ["AgentRequest", "AsyncClient", "Client", "DatasetRequest", "JobRequest", "TaskSelection", "__version__"]
 _VERBS = {
     "tasks": "add_samples delete download files get history list read upload validate",
-    "datasets": "create get list take_in",
+    "datasets": "create get list take_in tasks",
     "jobs": (
         "add_attempts cancel check circumstances compare comparison create delete estimate failures get grid "
         "leaderboard list pairs report resume retry table trend wait"
