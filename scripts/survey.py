@@ -1,4 +1,5 @@
-"""Measures the shape of ``src/``: files, lines, long functions, wide classes, many parameters, ``Any``, lone modules.
+"""Measures the shape of ``src/``: files, lines, long functions, wide classes, many parameters, ``Any``, lone modules,
+repeated passages.
 
 ``python scripts/survey.py [FOLDER …]`` prints one column for each folder that holds a ``src/seatrial``.
 """
@@ -7,13 +8,13 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 
-_LONG_FUNCTION, _WIDE_CLASS, _MANY_PARAMETERS, _SHORT_FILE = 60, 15, 8, 30
+_LONG_FUNCTION, _WIDE_CLASS, _MANY_PARAMETERS, _SHORT_FILE, _PASSAGE, _FULLEST = 60, 15, 8, 30, 6, 5
 
 
-def survey(root: Path) -> dict[str, int]:
+def survey(root: Path) -> dict[str, int | str]:
     files = sorted((root / "src/seatrial").rglob("*.py"))
     trees = {file: ast.parse(file.read_text()) for file in files}
     functions = [node for tree in trees.values() for node in ast.walk(tree) if isinstance(node, _FUNCTIONS)]
@@ -22,6 +23,9 @@ def survey(root: Path) -> dict[str, int]:
     return {
         "files": len(files),
         "files in the fullest folder": max(folders.values()),
+        f"the {_FULLEST} fullest folders": ", ".join(
+            f"{folder.relative_to(root / 'src/seatrial')} {count}" for folder, count in folders.most_common(_FULLEST)
+        ),
         f"files under {_SHORT_FILE} lines": sum(
             _lines(file) < _SHORT_FILE for file in files if file.stem != "__init__"
         ),
@@ -33,6 +37,7 @@ def survey(root: Path) -> dict[str, int]:
         ),
         "mentions of Any": sum(_mentions_any(tree) for tree in trees.values()),
         "modules with one importer": _lone_modules(root, trees),
+        "repeated passages of six lines or more": _repeated_passages(trees),
     }
 
 
@@ -70,6 +75,28 @@ def _lone_modules(root: Path, trees: dict[Path, ast.Module]) -> int:
                     if name in importers:
                         importers[name].add(file)
     return sum(len(found) == 1 for found in importers.values())
+
+
+def _repeated_passages(trees: dict[Path, ast.Module]) -> int:
+    """Passages that stand in more than one place, each once and as long as it is the same everywhere. Compares code:
+    without indentation, empty lines, comments, docstrings and imports, which are the same in many files."""
+    files = [_code_lines(file, tree) for file, tree in trees.items()]
+    places: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for number, lines in enumerate(files):
+        for start in range(len(lines) - _PASSAGE + 1):
+            before = lines[start - 1] if start else f"beginning of file {number}"
+            places[tuple(lines[start : start + _PASSAGE])].append(before)
+    return sum(len(set(before)) > 1 for before in places.values())  # the same line before: the passage began earlier
+
+
+def _code_lines(file: Path, tree: ast.Module) -> list[str]:
+    left_out: set[int] = set()
+    for node in ast.walk(tree):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if isinstance(node, (ast.Import, ast.ImportFrom)) or is_text:
+            left_out.update(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = ((number, line.strip()) for number, line in enumerate(file.read_text().splitlines(), 1))
+    return [line for number, line in lines if line and not line.startswith("#") and number not in left_out]
 
 
 def main() -> None:

@@ -76,6 +76,10 @@ class Claiming:
     """Says why the worker must not claim trials now; an empty string means that it may."""
     slots: TrialSlots | None = None
     """How many trials fit, and which the worker can run. By default its capacity counts."""
+    suspects: SuspectRuns | None = None
+    """Runs suspected trials apart from others. ``None``: the worker runs them itself."""
+    tenure: Tenure | None = None
+    """Protects the machine before the worker claims. ``None``: no platform ends this machine."""
 
 
 class SuspectRuns(Protocol):
@@ -105,8 +109,6 @@ class Worker:
         pace: Pace,
         upkeep: Upkeep,
         claiming: Claiming,
-        suspects: SuspectRuns | None = None,
-        tenure: Tenure | None = None,
     ) -> None:
         self._store = store
         self._wake_up = wake_up
@@ -117,9 +119,9 @@ class Worker:
         self._upkeep = upkeep
         self._duties = upkeep.duties
         self._claiming = claiming
-        self._suspects = suspects
+        self._suspects = claiming.suspects
         self._group = claiming.group
-        self._tenure = tenure
+        self._tenure = claiming.tenure
         self._slots = claiming.slots or TrialSlots(about.capacity)
         self._paused = ""
         self._slot_free = asyncio.Event()

@@ -15,7 +15,7 @@ import pytest
 from harbor.agents.terminus_2 import Terminus2
 from harbor.llms.base import ContextLengthExceededError
 
-from seatrial.agents.model_retries import RetryingModel, retry_model_calls
+from seatrial.agents.model_retries import RetryingModel, Timing, retry_model_calls
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.errors import ModelFault
 from seatrial.scripted_models import faults
@@ -69,7 +69,7 @@ async def ask(
         agent = terminus(models, logs_dir)
         # A request that has to be timed out is timed by the real clock.
         policy = policy.model_copy(update={"request_timeout_sec": policy.request_timeout_sec / SPEED})
-        model = RetryingModel(agent._llm, policy, key=KEY, sleep=fast_sleep, clock=fast_clock)
+        model = RetryingModel(agent._llm, policy, key=KEY, timing=Timing(fast_clock, fast_sleep))
         for _ in range(times):
             response = await model.call("hello", message_history=[])
             assert "task_complete" in response.content

@@ -17,7 +17,7 @@ from harbor.agents.terminus_2 import Terminus2
 
 from seatrial.adapters.store_sql.migrate import upgrade
 from seatrial.adapters.store_sql.store import SqlStore
-from seatrial.agents.model_retries import CallPace, RetryingModel, retry_model_calls
+from seatrial.agents.model_retries import CallPace, RetryingModel, Timing, retry_model_calls
 from seatrial.engine.clock import system_clock
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.engine.provider_pace import EVERY_SEC, ProviderPace
@@ -65,7 +65,8 @@ class Ended:
 def impatient(agent: Terminus2, pace: CallPace | None) -> ModelHealth:
     """Patience is counted in refusals of a call and not in seconds, which a busy machine makes longer."""
     health = ModelHealth()
-    model = RetryingModel(agent._llm, PATIENCE, key="k", pace=pace, clock=lambda: float(health.faults.total()))
+    timing = Timing(clock=lambda: float(health.faults.total()))
+    model = RetryingModel(agent._llm, PATIENCE, key="k", pace=pace, timing=timing)
     model.health = health
     agent._llm = model
     return health

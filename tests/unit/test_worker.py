@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -139,8 +139,7 @@ class Bench:
             about,
             Pace(timedelta(seconds=lease_sec), beat_sec, beat_sec),
             Upkeep(duties, recovery, extra, at_end or {}),
-            claiming or Claiming(),
-            tenure=tenure,
+            replace(claiming or Claiming(), tenure=tenure),
         )
 
     async def outcomes(self) -> list[Outcome | None]:

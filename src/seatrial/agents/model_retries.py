@@ -15,7 +15,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, override
 
 from harbor.agents.installed.base import NonZeroAgentExitCodeError
@@ -46,6 +46,15 @@ class CallPace:
         return clock_stopped() if self.stops_clock else nullcontext()
 
 
+@dataclass(frozen=True, slots=True)
+class Timing:
+    """How the time between two tries is measured, spent and spread."""
+
+    clock: Clock = time.monotonic
+    sleep: Sleep = asyncio.sleep
+    chance: random.Random = field(default_factory=random.Random)
+
+
 class BudgetSpent(NonZeroAgentExitCodeError):
     """The trial's budget is spent, so its agent ends. Harbor grades after this kind of exception."""
 
@@ -62,9 +71,7 @@ class RetryingModel(BaseLLM):
         pace: CallPace | None = None,
         begins: Callable[[], None] = lambda: None,
         is_spent: Callable[[], bool] = lambda: False,
-        sleep: Sleep = asyncio.sleep,
-        clock: Clock = time.monotonic,
-        chance: random.Random | None = None,
+        timing: Timing | None = None,
     ) -> None:
         super().__init__()
         self.health = ModelHealth()
@@ -74,9 +81,10 @@ class RetryingModel(BaseLLM):
         self._pace = pace
         self._begins = begins
         self._is_spent = is_spent
-        self._sleep = sleep
-        self._clock = clock
-        self._chance = chance or random.Random()  # noqa: S311 - spreads waits, no secret
+        timing = timing or Timing()
+        self._sleep = timing.sleep
+        self._clock = timing.clock
+        self._chance = timing.chance
         self._began: float | None = None
         # Harbor's own three tries are removed, so that only one place retries.
         self._once = getattr(type(model).call, "__wrapped__", type(model).call)

@@ -8,6 +8,7 @@ import shutil
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
 from datetime import timedelta
 
 from seatrial.domain.fleet.work_units import MachineSize
@@ -43,34 +44,39 @@ _UNHEARD = timedelta(days=1)
 """A worker whose last heartbeat is older than this is gone."""
 
 
+@dataclass(frozen=True, slots=True)
+class ModelCalls:
+    """What a worker keeps up for its runner's calls to models."""
+
+    pace: ProviderPace | None
+    """``None`` if the installation keeps no pace."""
+    budgets: Budgets
+    close: Callable[[], Awaitable[object]]
+    """Closes what the runner opened for them."""
+
+
 def upkeep_of(
-    installation: Installation,
-    clean: Callable[[], Awaitable[int]] | None,
-    pace: ProviderPace | None = None,
-    budgets: Budgets | None = None,
-    close: Callable[[], Awaitable[object]] | None = None,
+    installation: Installation, clean: Callable[[], Awaitable[int]] | None, calls: ModelCalls | None = None
 ) -> Upkeep:
-    """``close`` closes what the worker's runner opened."""
+    """``clean`` removes leftovers of sandboxes."""
     recovery = _recovery(installation)
     settler = settle.Settler(installation.store, installation.wake_up, installation.clock)
     extra = [*_clock_duty(installation), Duty("settling", settler.sweep, settle.EVERY_SEC)]
     if clean is not None:
         extra.append(Duty("leftovers", clean, installation.settings.reap_sec))
-    if pace is not None:
-        extra.append(Duty("provider pace", pace.sync, provider_pace.EVERY_SEC))
-    if budgets is not None:  # after an outage it must report within a lease
-        extra.append(Duty("budgets", budgets.sync, slices.EVERY_SEC, patient=False))
-    at_end = _at_end(installation, budgets, close)
+    if calls is not None and calls.pace is not None:
+        extra.append(Duty("provider pace", calls.pace.sync, provider_pace.EVERY_SEC))
+    if calls is not None:  # after an outage it must report within a lease
+        extra.append(Duty("budgets", calls.budgets.sync, slices.EVERY_SEC, patient=False))
+    at_end = _at_end(installation, calls)
     return Upkeep(Duties(installation.clock, noticed=recovery.noticed), recovery, extra, at_end)
 
 
-def _at_end(
-    installation: Installation, budgets: Budgets | None, close: Callable[[], Awaitable[object]] | None
-) -> dict[str, Callable[[], Awaitable[object]]]:
+def _at_end(installation: Installation, calls: ModelCalls | None) -> dict[str, Callable[[], Awaitable[object]]]:
     worker = str(WorkerName.mine())
-    at_end: dict[str, Callable[[], Awaitable[object]]] = {} if close is None else {"gate": close}
+    at_end: dict[str, Callable[[], Awaitable[object]]] = {} if calls is None else {"gate": calls.close}
     at_end["provider pace"] = lambda: installation.store.pace.leave(worker)
-    return at_end if budgets is None else {**at_end, "budgets": budgets.leave}
+    return at_end if calls is None else {**at_end, "budgets": calls.budgets.leave}
 
 
 @asynccontextmanager

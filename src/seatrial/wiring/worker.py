@@ -42,7 +42,7 @@ from seatrial.system.processes import WorkerName, boot_id
 from seatrial.wiring.installation import Installation, ceilings_of, claim_blobs
 from seatrial.wiring.machine import Machine, tenure_of
 from seatrial.wiring.tools import layers_of
-from seatrial.wiring.upkeep import clean_leftovers, final_states_of, upkeep_of
+from seatrial.wiring.upkeep import ModelCalls, clean_leftovers, final_states_of, upkeep_of
 from seatrial.worker import Claiming, Pace, Worker, beat_forever
 from seatrial.worker_exits import ExitNotes, ExitWatch, memory_kills, worker_of
 
@@ -74,9 +74,7 @@ def make_worker(installation: Installation, capacity: int, job_id: int | None = 
         capacity,
         job_id,
         clean=lambda: clean_leftovers(installation),
-        pace=pace,
-        budgets=budgets,
-        close=runner.close,
+        calls=ModelCalls(pace, budgets, runner.close),
     )
 
 
@@ -104,10 +102,8 @@ async def load_worker(
         capacity,
         clean=lambda: clean_leftovers(installation),
         place=place,
-        pace=pace,
         machine=machine,
-        budgets=budgets,
-        close=runner.close,
+        calls=ModelCalls(pace, budgets, runner.close),
     )
     worker.can_use_only((AUTOMATIC,))  # until each kind was tried
     return worker
@@ -120,18 +116,15 @@ def assemble_worker(
     job_id: int | None = None,
     clean: Callable[[], Awaitable[int]] | None = None,
     place: Place | None = None,
-    pace: ProviderPace | None = None,
     machine: Machine | None = None,
-    budgets: Budgets | None = None,
-    close: Callable[[], Awaitable[object]] | None = None,
+    calls: ModelCalls | None = None,
 ) -> Worker:
     """A worker around any runner. Tests and benchmarks pass a fake one. ``clean`` removes leftovers; it returns how
-    many. A ``capacity`` of 0 packs trials by what their tasks declare. ``pace`` and ``budgets`` are for the runner's
-    calls to models, and ``close`` closes what it opened for them. ``machine`` is given to workers that a platform may
-    end, or that leave when they are idle."""
+    many. A ``capacity`` of 0 packs trials by what their tasks declare. ``machine`` is given to workers that a platform
+    may end, or that leave when they are idle."""
     settings, place = installation.settings, place or Place()
     slots, brake = _slots(settings, capacity, job_id), _memory_brake(settings)
-    upkeep = upkeep_of(installation, clean, pace, budgets, close)
+    upkeep = upkeep_of(installation, clean, calls)
     return Worker(
         installation.store,
         installation.wake_up,
@@ -145,9 +138,14 @@ def assemble_worker(
             settings.drain_seconds or None,
         ),
         upkeep,
-        Claiming(job_id, place.group, lambda: _shortage(settings) or brake(), slots),
-        _suspect_process(settings, place),
-        tenure=tenure_of(installation, machine) if machine is not None else None,
+        Claiming(
+            job_id,
+            place.group,
+            lambda: _shortage(settings) or brake(),
+            slots,
+            _suspect_process(settings, place),
+            tenure_of(installation, machine) if machine is not None else None,
+        ),
     )
 
 

@@ -15,7 +15,7 @@ from harbor.llms.base import BaseLLM, ContextLengthExceededError, LLMResponse
 
 from seatrial.adapters.causes import mark_of
 from seatrial.agents.model_error import ModelError, classify_model_error, retry_after
-from seatrial.agents.model_retries import RetryingModel, retry_model_calls
+from seatrial.agents.model_retries import RetryingModel, Timing, retry_model_calls
 from seatrial.domain.trial import Mark
 from seatrial.engine.model_patience import ModelHealth, RetryLimits
 from seatrial.errors import ModelFault
@@ -86,8 +86,8 @@ class PlayedModel(BaseLLM):
 
 
 def patient(model: PlayedModel, time: Time, policy: RetryLimits | None = None, key: str | None = None) -> RetryingModel:
-    chance = random.Random(1)
-    return RetryingModel(model, policy or RetryLimits(), key=key, sleep=time.sleep, clock=time, chance=chance)
+    timing = Timing(time, time.sleep, random.Random(1))
+    return RetryingModel(model, policy or RetryLimits(), key=key, timing=timing)
 
 
 async def test_a_good_answer_is_passed_on_at_once() -> None:
