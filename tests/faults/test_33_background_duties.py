@@ -166,10 +166,12 @@ class Place:
                     Duty("budgets", budgets.sync, 0.02, patient=False),
                 ],
             ),
-            Claiming(),
-            SuspectProcess(ExitWatch(ExitNotes.beside(folder / "work")), {}),
-            Tenure(
-                "w", self.store, system_clock, StayRules(notice_sec=0.02, protection_sec=0.02), machine, notices=machine
+            Claiming(
+                suspects=SuspectProcess(ExitWatch(ExitNotes.beside(folder / "work")), {}),
+                tenure=Tenure(
+                    *("w", self.store, system_clock, StayRules(notice_sec=0.02, protection_sec=0.02), machine),
+                    notices=machine,
+                ),
             ),
         )
 
