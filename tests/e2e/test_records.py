@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,9 +118,8 @@ def test_files_and_logs_are_kept_and_printed(sample_run: SampleRun, tmp_path: Pa
     logs = sample_run.cli("trial", "logs", trial, "--raw").out
     assert "==> verifier/test-stdout.txt <==\nPASSED the file holds 42" in logs
     told = sample_run.cli("trial", "logs", trial).out
-    assert (
-        told.index("agent") < told.index("verify") < told.index("passed\n") < told.index("  | PASSED the file holds 42")
-    )
+    # What each phase took stands behind the outcome. A quick try may have ended before its phases were written.
+    assert re.search(r"  passed\n +.*\bagent \d.*, verify \d.*\n(.*\n)*  \| PASSED the file holds 42", told), told
     assert sample_run.cli("trial", "logs", trial, "--file", "verifier/reward.txt").out == "1\n"
     for path in ("nothing.txt", "../../1/1/trial.log"):
         assert "Traceback" not in sample_run.cli("trial", "files", trial, path, status=2).err

@@ -145,7 +145,8 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
         say(f"Worker ready: {room} at once. Interrupt to drain and stop.", err=True)
         examining = asyncio.create_task(_tell_what_works(installation, worker))
         if place.group is not None:  # it leaves once it can claim nothing, so it has to know first
-            await examining
+            duty = examining
+            await duty
         duty = asyncio.create_task(worker.run())
         try:
             await duty
