@@ -25,13 +25,14 @@ log = logging.getLogger(__name__)
 _NO_PROGRESS_SEC = 60.0
 """How long a group is left to other workers after a process could claim none of its trials."""
 
-Command = Callable[[Suspects, int], Sequence[str]]
+Command = Callable[[Suspects, int, Sequence[str]], Sequence[str]]
 
 
-def suspects_command(suspects: Suspects, slots: int) -> list[str]:
+def suspects_command(suspects: Suspects, slots: int, sandboxes: Sequence[str]) -> list[str]:
     """A worker for one group that exits when the group is done, or when this process ends."""
     given = ["--concurrency", str(slots), "--suspects", suspects.group, "--supervised-by", str(os.getpid())]
-    return [sys.executable, "-m", "seatrial", "worker", *given]
+    known = [word for name in sandboxes for word in ("--works-with", name)]
+    return [sys.executable, "-m", "seatrial", "worker", *given, *known]
 
 
 class SuspectProcess:
@@ -41,6 +42,8 @@ class SuspectProcess:
         self._watch = watch
         self._environment = environment
         self._command = command
+        self.sandboxes: Sequence[str] = ()
+        """Those that work on this machine. The process is told; else it had to try them all before its first claim."""
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._slots = 0
@@ -92,7 +95,7 @@ class SuspectProcess:
         log.info("Suspected trials (group %s, %d of them) run in a process of their own.", chosen.group, chosen.size)
         try:
             self._process = process = await asyncio.create_subprocess_exec(
-                *self._command(chosen, self._slots),
+                *self._command(chosen, self._slots, self.sandboxes),
                 stdin=asyncio.subprocess.DEVNULL,
                 start_new_session=True,
                 env=dict(self._environment),

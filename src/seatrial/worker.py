@@ -89,6 +89,9 @@ class SuspectRuns(Protocol):
     def slots(self) -> int:
         """How many slots of the worker it takes."""
 
+    sandboxes: Sequence[str]
+    """Those that work on this machine."""
+
     async def look(self, groups: Sequence[Suspects], free: int) -> None: ...
 
     def leave(self) -> None: ...
@@ -176,6 +179,8 @@ class Worker:
     def can_use_only(self, sandboxes: Sequence[str]) -> None:
         """The worker claims only trials for these sandboxes, from now on."""
         self._slots.abilities = self._slots.abilities.model_copy(update={"sandboxes": tuple(sandboxes)})
+        if self._suspects is not None:
+            self._suspects.sandboxes = tuple(sandboxes)
         self._slot_free.set()
 
     def drain(self) -> None:

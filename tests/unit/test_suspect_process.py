@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from seatrial.domain.fleet.isolation import Suspects
-from seatrial.suspect_process import SuspectProcess
+from seatrial.suspect_process import SuspectProcess, suspects_command
 from seatrial.system.processes import WorkerName
 from seatrial.worker_exits import ExitNotes, ExitWatch
 from tests.waiting import eventually
@@ -23,11 +23,13 @@ class Place:
     def __init__(self, folder: Path, script: str) -> None:
         self.notes = ExitNotes.beside(folder / "work")
         self.started: list[tuple[str, int]] = []
+        self.told: list[Sequence[str]] = []
         self._script = script
         self.process = SuspectProcess(ExitWatch(self.notes), {}, self._command)
 
-    def _command(self, suspects: Suspects, slots: int) -> Sequence[str]:
+    def _command(self, suspects: Suspects, slots: int, sandboxes: Sequence[str]) -> Sequence[str]:
         self.started.append((suspects.group, slots))
+        self.told.append(sandboxes)
         return [sys.executable, "-c", self._script]
 
 
@@ -40,6 +42,16 @@ async def test_it_takes_half_of_the_free_slots_and_gives_them_back(tmp_path: Pat
     place.process.leave()
     await place.process.gone()
     assert place.process.slots == 0
+
+
+async def test_it_is_told_which_sandboxes_work_here(tmp_path: Path) -> None:
+    """It claims before it could have tried them, and leaves when it finds no trial that it can run."""
+    place = Place(tmp_path, ENDS)
+    place.process.sandboxes = ("oci", "docker")
+    await place.process.look([ONE], free=6)
+    await place.process.gone()
+    assert place.told == [("oci", "docker")]
+    assert suspects_command(ONE, 3, place.told[0])[-4:] == ["--works-with", "oci", "--works-with", "docker"]
 
 
 async def test_without_a_free_slot_the_next_one_is_kept_for_it(tmp_path: Path) -> None:

@@ -62,6 +62,8 @@ class Place:
     """For processes that it starts itself. ``None``: it starts none."""
     group: str | None = None
     """The only suspected trials that it runs."""
+    sandboxes: tuple[str, ...] = (AUTOMATIC,)
+    """Known to work on this machine. It claims only trials for these until it is told of others."""
 
 
 def make_worker(installation: Installation, capacity: int, job_id: int | None = None) -> Worker:
@@ -105,7 +107,7 @@ async def load_worker(
         machine=machine,
         calls=ModelCalls(pace, budgets, runner.close),
     )
-    worker.can_use_only((AUTOMATIC,))  # until each kind was tried
+    worker.can_use_only(place.sandboxes)
     return worker
 
 

@@ -37,6 +37,9 @@ def worker(
     suspects: Annotated[
         str | None, typer.Option(hidden=True, help="Only this group of suspected trials; the worker exits after it.")
     ] = None,
+    works_with: Annotated[
+        list[str] | None, typer.Option(hidden=True, help="With --suspects: a sandbox that works on this machine.")
+    ] = None,
 ) -> None:
     """Run queued trials until interrupted. The first signal drains; a second one requeues running trials.
 
@@ -68,7 +71,10 @@ def worker(
         confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
         async with open_installation(settings, for_worker=True) as installation:
             write_logs(settings)
-            return await _work(installation, capacity, Place(supervised_by, environment, suspects))
+            place = Place(supervised_by, environment)
+            if suspects is not None:
+                place = Place(supervised_by, environment, suspects, tuple(works_with or ()))
+            return await _work(installation, capacity, place)
 
     if asyncio.run(work()) and supervised_by is not None and suspects is None:
         from seatrial.worker_supervisor import LEFT_BY_ITSELF
@@ -143,15 +149,13 @@ async def _work(installation: Installation, capacity: int, place: Place) -> bool
             os._exit(0)
         room = f"up to {capacity} trials" if capacity else f"what fits into {packing_here(installation.settings).size}"
         say(f"Worker ready: {room} at once. Interrupt to drain and stop.", err=True)
-        examining = asyncio.create_task(_tell_what_works(installation, worker))
-        if place.group is not None:  # it leaves once it can claim nothing, so it has to know first
-            duty = examining
-            await duty
         duty = asyncio.create_task(worker.run())
+        examining = asyncio.create_task(_tell_what_works(installation, worker)) if place.group is None else None
         try:
             await duty
         finally:
-            examining.cancel()
+            if examining is not None:
+                examining.cancel()
         await leave_machine(installation.settings, machine, idle=worker.left_idle, noticed=worker.was_noticed)
     return worker is not None and (worker.left_idle or worker.was_noticed)
 
