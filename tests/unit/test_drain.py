@@ -131,7 +131,8 @@ async def test_idle_workers_leave_down_to_the_minimum(tmp_path: Path) -> None:
         }
         working = {name: asyncio.create_task(worker.run()) for name, worker in workers.items()}
         await eventually(lambda: sum(task.done() for task in working.values()) == 3, "three have left")
-        assert await ground.outcomes() == [Outcome.PASSED] * 8
+        # Idle workers leave while others may still work on the last trials.
+        await eventually(lambda: ground.outcomes_are(Outcome.PASSED), "all trials pass")
         staying = [name for name, task in working.items() if not task.done()]
         await ground.store.workers.several_beats()
         assert [row.worker for row in await ground.store.workers.all()] == staying
