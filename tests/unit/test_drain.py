@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from seatrial.ports.platform import Notice
 from seatrial.ports.runner import Order
 from seatrial.ports.store import Heartbeat
 from seatrial.testing.fake_platform import FakeMachine, FakePlatform
-from tests.unit.test_worker import PASSED, Bench, ScriptedRunner, bench, succeed
+from tests.unit.test_worker import LONG_SEC, PASSED, Bench, ScriptedRunner, bench, succeed
 from tests.waiting import LIMIT_SEC, eventually
 
 
@@ -31,7 +32,8 @@ class Endless:
 
 
 def tenure_of(ground: Bench, machine: FakeMachine | None, name: str = "w1", **rules: float) -> Tenure:
-    return Tenure(name, ground.store, system_clock, StayRules(**rules), machine, machine)  # type: ignore[arg-type]
+    stay = StayRules(lease=timedelta(seconds=LONG_SEC), **rules)  # type: ignore[arg-type]
+    return Tenure(name, ground.store, system_clock, stay, machine, machine)
 
 
 async def test_what_cannot_end_in_time_is_given_back_and_does_not_count(tmp_path: Path) -> None:
