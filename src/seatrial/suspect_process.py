@@ -112,4 +112,7 @@ class SuspectProcess:
         self._last = chosen if status == 0 else None
         if status:
             log.warning("The process of suspected trials (group %s) ended with status %d.", chosen.group, status)
-        self._watch.note(name, status)
+        try:
+            self._watch.note(name, status)
+        except Exception:
+            log.exception("It could not be noted how the process of suspected trials (group %s) ended", chosen.group)

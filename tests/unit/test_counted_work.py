@@ -30,5 +30,6 @@ def test_work_is_counted_wherever_it_is_done(work: Callable[[int], None]) -> Non
     with counted_work() as little:
         work(10)
     with counted_work() as much:
-        work(10_000)
-    assert little.steps < 1_000 < 9_000 < much.steps < 100_000
+        work(100_000)
+    # Far apart: a thread of the test run that wakes up meanwhile is counted, too.
+    assert little.steps < 20_000 < 90_000 < much.steps < 1_000_000

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import json
 import logging
@@ -21,6 +22,7 @@ Lines = Callable[[], list[str]]
 @pytest.fixture
 def written() -> Iterator[Callable[[str], Lines]]:
     """Sets up logging as a process of the service does, and undoes it."""
+    gc.collect()  # what asyncio says about garbage of earlier tests belongs to none of these
     root = logging.getLogger()
     before = list(root.handlers), root.level
     stream = io.StringIO()

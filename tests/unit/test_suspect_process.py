@@ -6,6 +6,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from seatrial.domain.fleet.isolation import Suspects
 from seatrial.suspect_process import SuspectProcess, suspects_command
 from seatrial.system.processes import WorkerName
@@ -95,7 +97,9 @@ class Unwritable(ExitWatch):
         raise ValueError("the kernel's counter is no number")
 
 
-async def test_slots_are_free_again_although_the_end_could_not_be_noted(tmp_path: Path) -> None:
+async def test_slots_are_free_again_although_the_end_could_not_be_noted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     place = Place(tmp_path, WAITS)
     process = SuspectProcess(Unwritable(place.notes), {}, place._command)
     await process.look([ONE], free=6)
@@ -103,3 +107,4 @@ async def test_slots_are_free_again_although_the_end_could_not_be_noted(tmp_path
     process.leave()
     await process.gone()
     assert process.slots == 0
+    assert any("could not be noted" in said for said in caplog.messages), "at once, and not when somebody cleans up"

@@ -38,6 +38,8 @@ from tests.waiting import LIMIT_SEC, eventually
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
 PASSED = Result(outcome=Outcome.PASSED, rewards={"reward": 1.0})
+LONG_SEC = 10 * LIMIT_SEC
+"""No lease and no limit of a trial ends by itself, unless a test says so."""
 
 Behaviour = Callable[[Order], Awaitable[Result]]
 
@@ -109,7 +111,7 @@ class Bench:
         self,
         runner: ScriptedRunner,
         name: str = "w1",
-        lease_sec: float = 30.0,
+        lease_sec: float = LONG_SEC,
         capacity: int = 4,
         beat_sec: float = 0.02,
         extra: Sequence[Duty] = (),
@@ -125,7 +127,7 @@ class Bench:
             Records(self.store, self.blobs, Library(), system_clock),  # type: ignore[arg-type]
             runner,
             Reports(phases, LiveLog(self.store, system_clock, every_sec=0.01, duties=duties)),
-            TryLimits(self.job.spec.trial_limit_sec or 60),
+            TryLimits(self.job.spec.trial_limit_sec or LONG_SEC),
             self.folder / name,
             keys,
         )

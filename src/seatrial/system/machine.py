@@ -91,14 +91,20 @@ class Hardware:
 class MemoryBrake:
     """Says why no trial should start now. Called before each claim."""
 
-    def __init__(self, read: Callable[[], MemoryReading], low_water_percent: float) -> None:
+    def __init__(
+        self,
+        read: Callable[[], MemoryReading],
+        low_water_percent: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._read = read
         self._low_water_percent = low_water_percent
+        self._clock = clock
         self._said = ""
-        self._said_at = -_FRESH_SEC
+        self._said_at = float("-inf")
 
     def __call__(self) -> str:
-        now = time.monotonic()
+        now = self._clock()
         if now - self._said_at >= _FRESH_SEC:
             self._said, self._said_at = shortage(self._read(), self._low_water_percent), now
         return self._said

@@ -72,9 +72,12 @@ def test_this_machine_can_be_read() -> None:
 def test_the_brake_reads_anew_after_a_moment() -> None:
     from seatrial.testing.memory_meter import MemoryMeter
 
+    now = 0.0
     meter = MemoryMeter(available_percent=1)
-    brake = MemoryBrake(meter, 5.0)
+    brake = MemoryBrake(meter, 5.0, clock=lambda: now)
     assert "nothing new starts" in brake()
     meter.available_percent = 50
+    now = 0.1
     assert brake() != "" and meter.reads == 1, "a reading is used for a moment"
-    assert MemoryBrake(meter, 5.0)() == ""
+    now = 0.3
+    assert brake() == "" and meter.reads == 2
