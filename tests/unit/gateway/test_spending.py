@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,7 @@ from seatrial.domain.model_calls.model_call import CostBy
 from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
+from seatrial.engine.clock import uptime
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.gateway.routes import Route
 from seatrial.gateway.spending import TrialCallBudget
@@ -38,8 +40,10 @@ def told(output_tokens: int, **more: Any) -> bytes:
 
 
 @contextmanager
-def budget(cap: Cap) -> Iterator[TrialBudget]:
-    budgets = Budgets(MemoryBudgets(), "worker", lambda: datetime.now(UTC), timedelta(seconds=20))
+def budget(cap: Cap, elapsed: Callable[[], float] = lambda: 0.0) -> Iterator[TrialBudget]:
+    """Its time stands still: nobody exchanges with the store every second here, as a worker does, and without that a
+    slice is trusted for five seconds only."""
+    budgets = Budgets(MemoryBudgets(), "worker", lambda: datetime.now(UTC), timedelta(seconds=20), elapsed=elapsed)
     with TrialBudget(budgets, 1, 1, 1, Budget(trial=cap)) as opened:
         yield opened
 
@@ -251,10 +255,9 @@ async def test_tries_that_were_refused_are_free(tmp_path: Path, given: int) -> N
 
 
 async def test_so_are_those_that_nobody_heard(tmp_path: Path) -> None:
-    async with provider() as model:
-        gone = model.url
-    with budget(Cap(dollars=5.0)) as spends:
-        async with capped(tmp_path, gone, spends) as door:
+    with socket.socket() as deaf, budget(Cap(dollars=5.0)) as spends:
+        deaf.bind(("127.0.0.1", 0))  # does not listen, and nobody else gets its port meanwhile
+        async with capped(tmp_path, f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", spends) as door:
             assert status(await ask(door, max_tokens=200)) >= 400
         assert spends.spent == Amount()
 
@@ -370,7 +373,7 @@ async def test_a_further_model_without_a_price_is_refused_where_a_cap_is_in_doll
 
 async def test_room_that_does_not_come_in_time_is_not_the_agents_fault(tmp_path: Path) -> None:
     """Another call holds all of the budget. That is no spent budget, and not marked as one."""
-    with budget(Cap(calls=1)) as spends:
+    with budget(Cap(calls=1), elapsed=uptime) as spends:
         held = await spends.reserve(Amount.of(calls=1))
         assert isinstance(held, Reservation)
         call_budget = TrialCallBudget(spends, patience_sec=0.05)
