@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, repeat
@@ -148,24 +148,39 @@ by_stream = pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream
 
 
 @asynccontextmanager
-async def streaming(stream: Stream, pieces: int) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """A provider that sends so many pieces and then waits. Its address, and whether the gate went away."""
+async def streaming(
+    stream: Stream, pieces: int, passed: asyncio.Event | None = None
+) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """A provider that sends so many pieces and then waits. Its address, and whether the gate went away.
+
+    With ``passed`` it sends a piece only after the agent got something of those before."""
     gone = asyncio.Event()
+
+    async def until_gone(reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError):
+            while await reader.read(65536):
+                pass
+        gone.set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        going = asyncio.create_task(until_gone(reader))
         try:
             for event in chain([stream.begin], repeat(stream.piece, pieces)):
                 writer.write(b"%x\r\n%b\r\n" % (len(event), event))
                 await writer.drain()
-                await asyncio.sleep(0)
-            while await reader.read(65536):
-                pass
+                if passed is not None:
+                    passing = asyncio.create_task(passed.wait())
+                    await asyncio.wait((passing, going), return_when=asyncio.FIRST_COMPLETED)
+                    passing.cancel()
+                    passed.clear()
+                if gone.is_set():
+                    break
+            await going
         except ConnectionError:
-            pass
+            await going
         finally:
-            gone.set()
             writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -177,8 +192,15 @@ async def streaming(stream: Stream, pieces: int) -> AsyncIterator[tuple[str, asy
 async def test_a_stream_is_cut_at_the_cap(tmp_path: Path, stream: Stream) -> None:
     """The provider would go on for ever, whatever length it was asked for."""
     with budget(Cap(dollars=1.0)) as spends:
-        async with streaming(stream, 10**9) as (url, gone), capped(tmp_path, url, spends) as door:
-            got = await door.send(stream.question())
+        passed = asyncio.Event()
+        async with streaming(stream, 10**9, passed) as (url, gone), capped(tmp_path, url, spends) as door:
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            writer.write(stream.question())
+            got = b""
+            while piece := await reader.read(65536):
+                got += piece
+                passed.set()
+            writer.close()
             await gone.wait()  # the gate closed the connection to the provider
             assert 1.0 <= spends.spent.dollars <= 1.2
             refused = await door.send(stream.question())
@@ -195,7 +217,9 @@ async def test_a_stream_that_the_agent_closes_costs_what_it_had(tmp_path: Path, 
             writer.write(stream.question())
             got = b""
             while got.count(WORDS.encode()) < 9:
-                got += await reader.read(65536)
+                piece = await reader.read(65536)
+                assert piece, "the stream was cut"
+                got += piece
             writer.close()
             await gone.wait()
             await eventually(lambda: spends.spent.calls == 1, "the call is settled")
