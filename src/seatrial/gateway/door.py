@@ -26,7 +26,6 @@ from seatrial.sandboxes.network.namespace import Namespace, entered
 
 log = logging.getLogger(__name__)
 
-_LINGER_SEC = 2.0
 _BUFFERED = 64 * 1024
 """Reading from a connection pauses while twice as many bytes wait. Most requests are shorter than that."""
 
@@ -44,6 +43,8 @@ class DoorLimits:
     stall_sec: float = 60.0
     """How long an agent may leave its answer unread."""
     total_sec: float = 7200.0
+    linger_sec: float = 2.0
+    """How long a refused connection stays open, so that the agent can read why."""
 
 
 Serve = Callable[[RequestHead, asyncio.StreamReader, AnswerWriter], Awaitable[None]]
@@ -126,7 +127,7 @@ class Door:
             answer.cut()
         else:
             body = json.dumps({"error": {"message": message, "type": "gate"}}).encode()
-            await answer.refuse(status, body, _LINGER_SEC)
+            await answer.refuse(status, body, self._limits.linger_sec)
 
 
 def _listen(namespace: Path | None) -> socket.socket:

@@ -18,7 +18,7 @@ from seatrial.gateway.head import RequestHead, written
 from seatrial.testing.memory_store.pace import MemoryPace
 from tests.gate_doors import CHAT, POST_CHAT, OpenDoor, answer, open_door, provider, request, route, status
 from tests.virtual_time import run_virtual
-from tests.waiting import eventually
+from tests.waiting import LIMIT_SEC, eventually
 
 USAGE = {"prompt_tokens": 40, "completion_tokens": 7}
 
@@ -90,7 +90,7 @@ async def test_an_answer_that_nobody_reads_gives_its_turn_back(tmp_path: Path, s
 
 async def test_far_too_many_connections_are_cut_at_once(tmp_path: Path) -> None:
     """Those that are refused with an answer take their time, so there must not be any number of them."""
-    limits = DoorLimits(connections=2)
+    limits = DoorLimits(connections=2, head_sec=LIMIT_SEC, linger_sec=LIMIT_SEC)
     async with provider() as model, open_door(tmp_path, route(model.url), limits=limits) as door:
         silent = [await asyncio.open_connection("127.0.0.1", door.port) for _ in range(4)]
         await eventually(lambda: door.door.refused == 2, "two are refused with an answer")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import chain, repeat
@@ -19,6 +20,7 @@ from seatrial.domain.model_calls.model_call import CostBy
 from seatrial.domain.model_calls.prices import NamedPrice, Price, Rates
 from seatrial.engine.budgets.slices import Budgets
 from seatrial.engine.budgets.trial_budget import Reservation, TrialBudget
+from seatrial.engine.clock import uptime
 from seatrial.engine.model_patience import RetryLimits
 from seatrial.gateway.routes import Route
 from seatrial.gateway.spending import TrialCallBudget
@@ -38,8 +40,10 @@ def told(output_tokens: int, **more: Any) -> bytes:
 
 
 @contextmanager
-def budget(cap: Cap) -> Iterator[TrialBudget]:
-    budgets = Budgets(MemoryBudgets(), "worker", lambda: datetime.now(UTC), timedelta(seconds=20))
+def budget(cap: Cap, elapsed: Callable[[], float] = lambda: 0.0) -> Iterator[TrialBudget]:
+    """Its time stands still: nobody exchanges with the store every second here, as a worker does, and without that a
+    slice is trusted for five seconds only."""
+    budgets = Budgets(MemoryBudgets(), "worker", lambda: datetime.now(UTC), timedelta(seconds=20), elapsed=elapsed)
     with TrialBudget(budgets, 1, 1, 1, Budget(trial=cap)) as opened:
         yield opened
 
@@ -144,24 +148,39 @@ by_stream = pytest.mark.parametrize("stream", STREAMS, ids=lambda stream: stream
 
 
 @asynccontextmanager
-async def streaming(stream: Stream, pieces: int) -> AsyncIterator[tuple[str, asyncio.Event]]:
-    """A provider that sends so many pieces and then waits. Its address, and whether the gate went away."""
+async def streaming(
+    stream: Stream, pieces: int, passed: asyncio.Event | None = None
+) -> AsyncIterator[tuple[str, asyncio.Event]]:
+    """A provider that sends so many pieces and then waits. Its address, and whether the gate went away.
+
+    With ``passed`` it sends a piece only after the agent got something of those before."""
     gone = asyncio.Event()
+
+    async def until_gone(reader: asyncio.StreamReader) -> None:
+        with suppress(ConnectionError):
+            while await reader.read(65536):
+                pass
+        gone.set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+        going = asyncio.create_task(until_gone(reader))
         try:
             for event in chain([stream.begin], repeat(stream.piece, pieces)):
                 writer.write(b"%x\r\n%b\r\n" % (len(event), event))
                 await writer.drain()
-                await asyncio.sleep(0)
-            while await reader.read(65536):
-                pass
+                if passed is not None:
+                    passing = asyncio.create_task(passed.wait())
+                    await asyncio.wait((passing, going), return_when=asyncio.FIRST_COMPLETED)
+                    passing.cancel()
+                    passed.clear()
+                if gone.is_set():
+                    break
+            await going
         except ConnectionError:
-            pass
+            await going
         finally:
-            gone.set()
             writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0)
@@ -173,8 +192,15 @@ async def streaming(stream: Stream, pieces: int) -> AsyncIterator[tuple[str, asy
 async def test_a_stream_is_cut_at_the_cap(tmp_path: Path, stream: Stream) -> None:
     """The provider would go on for ever, whatever length it was asked for."""
     with budget(Cap(dollars=1.0)) as spends:
-        async with streaming(stream, 10**9) as (url, gone), capped(tmp_path, url, spends) as door:
-            got = await door.send(stream.question())
+        passed = asyncio.Event()
+        async with streaming(stream, 10**9, passed) as (url, gone), capped(tmp_path, url, spends) as door:
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            writer.write(stream.question())
+            got = b""
+            while piece := await reader.read(65536):
+                got += piece
+                passed.set()
+            writer.close()
             await gone.wait()  # the gate closed the connection to the provider
             assert 1.0 <= spends.spent.dollars <= 1.2
             refused = await door.send(stream.question())
@@ -191,7 +217,9 @@ async def test_a_stream_that_the_agent_closes_costs_what_it_had(tmp_path: Path, 
             writer.write(stream.question())
             got = b""
             while got.count(WORDS.encode()) < 9:
-                got += await reader.read(65536)
+                piece = await reader.read(65536)
+                assert piece, "the stream was cut"
+                got += piece
             writer.close()
             await gone.wait()
             await eventually(lambda: spends.spent.calls == 1, "the call is settled")
@@ -251,10 +279,9 @@ async def test_tries_that_were_refused_are_free(tmp_path: Path, given: int) -> N
 
 
 async def test_so_are_those_that_nobody_heard(tmp_path: Path) -> None:
-    async with provider() as model:
-        gone = model.url
-    with budget(Cap(dollars=5.0)) as spends:
-        async with capped(tmp_path, gone, spends) as door:
+    with socket.socket() as deaf, budget(Cap(dollars=5.0)) as spends:
+        deaf.bind(("127.0.0.1", 0))  # does not listen, and nobody else gets its port meanwhile
+        async with capped(tmp_path, f"http://127.0.0.1:{deaf.getsockname()[1]}/v1", spends) as door:
             assert status(await ask(door, max_tokens=200)) >= 400
         assert spends.spent == Amount()
 
@@ -370,7 +397,7 @@ async def test_a_further_model_without_a_price_is_refused_where_a_cap_is_in_doll
 
 async def test_room_that_does_not_come_in_time_is_not_the_agents_fault(tmp_path: Path) -> None:
     """Another call holds all of the budget. That is no spent budget, and not marked as one."""
-    with budget(Cap(calls=1)) as spends:
+    with budget(Cap(calls=1), elapsed=uptime) as spends:
         held = await spends.reserve(Amount.of(calls=1))
         assert isinstance(held, Reservation)
         call_budget = TrialCallBudget(spends, patience_sec=0.05)

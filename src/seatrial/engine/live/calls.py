@@ -10,7 +10,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -33,7 +33,10 @@ _LONGEST_ERROR = 300
 class CallLog:
     """The calls of one try."""
 
-    def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
+    def __init__(
+        self, trial: Trial, directory: Path, redaction: Redaction, timer: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._timer = timer
         self._trial = trial
         self._redaction = redaction
         self._path = f"{directory}/{CALLS_FILE}"
@@ -43,7 +46,7 @@ class CallLog:
 
     def read(self, last: bool = False) -> list[NewEvent]:
         """Blocking. New calls since the last look; at most once a second."""
-        now = time.monotonic()
+        now = self._timer()
         if now < self._not_before and not last:
             return []
         calls = list(self._new_calls(_MOST_AT_END if last else _MOST_AT_ONCE))

@@ -9,7 +9,7 @@ import json
 import os
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,7 +41,10 @@ class _Seen:
 class StepLog:
     """The trajectories of one try."""
 
-    def __init__(self, trial: Trial, directory: Path, redaction: Redaction) -> None:
+    def __init__(
+        self, trial: Trial, directory: Path, redaction: Redaction, timer: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._timer = timer
         self._trial = trial
         self._redaction = redaction
         self._seen = {f"{directory}/agent/{name}": _Seen() for name in _FILES}
@@ -51,7 +54,7 @@ class StepLog:
 
     def read(self, last: bool = False) -> list[NewEvent]:
         """Blocking. New steps since the last call; at most once a second."""
-        started = time.monotonic()
+        started = self._timer()
         if started < self._not_before and not last:
             return []
         events: list[NewEvent] = []
@@ -60,7 +63,7 @@ class StepLog:
             if seen.stamp == _NEVER:  # without this file there is no continuation of it
                 break
         if events:
-            now = time.monotonic()
+            now = self._timer()
             self._not_before = now + max(_EVERY_SEC, _SHARE * (now - started))
         return events
 

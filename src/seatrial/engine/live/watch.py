@@ -40,12 +40,19 @@ _MOST_AT_ONCE = 4 << 20
 class Followed:
     """One try whose output is read."""
 
-    def __init__(self, trial: Trial, directory: Path, secrets: Iterable[str], first_look: float) -> None:
+    def __init__(
+        self,
+        trial: Trial,
+        directory: Path,
+        secrets: Iterable[str],
+        first_look: float,
+        timer: Callable[[], float],
+    ) -> None:
         redaction = Redaction(secrets)
         self.trial = trial
         self.tail = Tail(trial, directory, redaction)
-        self.steps = StepLog(trial, directory, redaction)
-        self.calls = CallLog(trial, directory, redaction)
+        self.steps = StepLog(trial, directory, redaction, timer)
+        self.calls = CallLog(trial, directory, redaction, timer)
         self.window: Window | None = None
         self.next_look = first_look
         self.last_news = first_look
@@ -92,7 +99,7 @@ class LiveLog:
 
     @contextlib.contextmanager
     def follow(self, trial: Trial, directory: Path, secrets: Iterable[str]) -> Iterator[Followed]:
-        followed = Followed(trial, directory, secrets, self._timer() + self._first_after_sec)
+        followed = Followed(trial, directory, secrets, self._timer() + self._first_after_sec, self._timer)
         self._followed[trial.id] = followed
         try:
             yield followed

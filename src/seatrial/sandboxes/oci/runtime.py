@@ -26,6 +26,8 @@ _OLDEST_GVISOR = 20240729
 """The release that this was tried with; that of Debian 12, of 2022, does not know the platform."""
 _INSTALL_GVISOR = "Run scripts/install-gvisor.sh (on Debian 13: apt-get install runsc)"
 FIX = "Run: apt-get install crun busybox-static"
+_HANGS_SEC = 120
+"""After this time a runtime that does not even tell its version hangs. A busy machine may take seconds for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,9 @@ class Runtime:
             _refuse_others(Path(name).name)
             path = shutil.which(name)
             if path is not None:
-                shown = subprocess.run([path, "--version"], capture_output=True, text=True, check=False, timeout=10)
+                shown = subprocess.run(
+                    [path, "--version"], capture_output=True, text=True, check=False, timeout=_HANGS_SEC
+                )
                 if shown.returncode == 0:
                     is_crun = Path(name).name == "crun"
                     kept = sealed_copy(Path(path)) if is_crun else path

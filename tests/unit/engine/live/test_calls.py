@@ -41,14 +41,20 @@ def test_calls_are_told_with_the_sums_so_far(tmp_path: Path) -> None:
 
 
 def test_each_call_is_told_once_and_none_is_left_out(tmp_path: Path) -> None:
-    journal, told = Journal(tmp_path), log(tmp_path)
+    now = [1000.0]
+    journal, told = Journal(tmp_path), CallLog(TRIAL, tmp_path, Redaction([]), lambda: now[0])
     for _ in range(90):
         journal.end(journal.next_number(), call())
     [first] = told.read()
     assert len(first.data["calls"]) == first.data["sums"]["calls"] < 90
+    now[0] += 0.9
     assert told.read() == [], "at most once a second"
+    now[0] += 0.2
+    [second] = told.read()
+    assert told.read() == [], "also after the second time"
     [rest] = told.read(last=True)
-    assert len(first.data["calls"]) + len(rest.data["calls"]) == rest.data["sums"]["calls"] == 90
+    counts = [len(each.data["calls"]) for each in (first, second, rest)]
+    assert sum(counts) == rest.data["sums"]["calls"] == 90
     assert told.read(last=True) == []
 
 

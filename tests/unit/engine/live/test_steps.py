@@ -21,7 +21,8 @@ class Trajectory:
     def __init__(self, folder: Path) -> None:
         (folder / "agent").mkdir()
         self.path = folder / "agent" / "trajectory.json"
-        self.log = StepLog(TRIAL, folder, Redaction([SECRET]))
+        self.now = 1000.0
+        self.log = StepLog(TRIAL, folder, Redaction([SECRET]), lambda: self.now)
 
     def write(self, *steps: dict[str, Any]) -> None:
         self.path.write_text(json.dumps({"schema_version": "ATIF-v1.7", "steps": steps}))
@@ -89,6 +90,11 @@ def test_it_is_not_read_at_every_look(trajectory: Trajectory) -> None:
     trajectory.write(step(1))
     assert len(trajectory.log.read()) == 1
     trajectory.write(step(1), step(2))
+    trajectory.now += 0.9
+    assert trajectory.log.read() == []
+    trajectory.now += 0.2
+    assert len(trajectory.log.read()) == 1
+    trajectory.write(step(1), step(2), step(3))
     assert trajectory.log.read() == []
     assert len(trajectory.log.read(last=True)) == 1
 

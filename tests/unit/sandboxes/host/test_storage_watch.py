@@ -35,8 +35,8 @@ class Sandbox:
 
 @asynccontextmanager
 async def watching(place: Path, **meters: Sandbox) -> AsyncIterator[StorageWatch]:
-    """Measures all at every look."""
-    watch = StorageWatch(place, interval_sec=0.01, growth=0)
+    """Measures all at every look, however little room other tests leave on the disk."""
+    watch = StorageWatch(place, interval_sec=0.01, growth=0, reserve=0)
     for name, sandbox in meters.items():
         meter: Meter = sandbox
         watch.add(name, meter, LIMIT, lambda size, danger, told=sandbox.told: told.append(size))  # type: ignore[misc]

@@ -7,11 +7,12 @@ import time
 
 from seatrial.sandboxes.oci.command import run_to_end
 from seatrial.sandboxes.oci.handshake import READY, Handshake
+from tests.waiting import LIMIT_SEC
 
 SHELL = shutil.which("sh") or "/bin/sh"
 
 
-def ready(script: str, patience: float = 20.0) -> bool:
+def ready(script: str, patience: float = LIMIT_SEC) -> bool:
     with Handshake() as handshake:
         assert run_to_end([SHELL, "-c", script], standard=handshake.given) == ""
         handshake.let_go()
@@ -39,5 +40,5 @@ def test_silence_is_waited_for_only_so_long() -> None:
 def test_parts_of_the_first_process_hear_each_other() -> None:
     """One prints, the other waits for it; when the first ends without a word, the other does not wait for ever."""
     parts = f"exec 3<&0; (({{}}) 2> /dev/null & exec > /dev/null; read -r _ <&3 && echo {READY} >&2) &"
-    assert ready(parts.format("sleep 0.2; echo"), patience=60)
-    assert not ready(parts.format("sleep 0.2"), patience=60)
+    assert ready(parts.format("sleep 0.2; echo"))
+    assert not ready(parts.format("sleep 0.2"))
