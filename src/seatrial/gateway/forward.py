@@ -52,7 +52,7 @@ class OutOfPatience(Exception):
 
 
 class OutOfBudget(Exception):
-    """Answers were lost, each of which may cost something, and the budget has no room for another try."""
+    """Answers were lost, each of which may cost something, and the budget has no room for another request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Failure:
     limited: bool = False
     """The provider says that it gets too many calls."""
     unknown: bool = False
-    """Our own request may be the reason, so few tries are made."""
+    """Our own request may be the reason, so it is sent only a few times."""
     lost: bool = False
     """The provider has the request, and may count an answer that did not arrive."""
 

@@ -1,6 +1,6 @@
 """Configurations ranked on datasets, over many jobs.
 
-One job stands for a configuration: the newest eligible one; if none is eligible, the newest that has a score. Jobs are
+One job represents a configuration: the newest eligible one; if none is eligible, the newest that has a score. Jobs are
 never pooled: they ran at other times, on other machines, maybe until the number pleased somebody. Others are listed.
 """
 
