@@ -401,7 +401,7 @@ class Settings(Described, BaseSettings):
 
     @property
     def _own_dir(self) -> Path:
-        """Where this process keeps what nobody else may write. That is not ``home`` if root works in the home of
+        """Where this process keeps what no other account may write. That is not ``home`` if root works in the home of
         another account, as a worker beside an API without rights does."""
         if not self.home.is_dir() or owner_of(self.home) is None:
             return self.home

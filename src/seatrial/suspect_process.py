@@ -2,7 +2,7 @@
 
 A group of suspects must not share a process with others, because one of them may end it. ``domain/fleet/isolation.py``
 has the rules. The worker starts a second process for one group at a time and gives it some of its slots. So the search
-waits for no idle worker and stops nobody's trials. The worker sees how that process ends and leaves a note about it.
+needs no idle worker and stops no other trials. The worker sees how that process ends and leaves a note about it.
 """
 
 from __future__ import annotations

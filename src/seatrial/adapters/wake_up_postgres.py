@@ -1,6 +1,6 @@
 """Wakes the workers of all machines through PostgreSQL: ``NOTIFY`` announces, ``LISTEN`` waits.
 
-One connection of its own, opened when it is first needed. While the server is away nobody is woken; workers ask the
+One connection of its own, opened when it is first needed. While the server is away no worker is woken; workers ask the
 store regularly anyway, and the next wait connects again.
 """
 

@@ -1,6 +1,6 @@
-"""How a worker died, judged by those who can know it.
+"""How a worker died, from the sources that can know it.
 
-Its supervisor knows the exit status, the kernel counts what it killed for want of memory, and the heartbeats tell
+Its supervisor knows the exit status, the kernel counts what it killed for lack of memory, and the heartbeats tell
 whether the machine is still there. A worker that was killed from outside, or whose machine is gone, says nothing
 against the trials that it ran. A crash does.
 """
@@ -25,7 +25,7 @@ class Death(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     """The kernel killed it for want of memory."""
     CRASH = "crash"
-    """It ended by itself: a signal of its own code, or an exit that nobody asked for."""
+    """It ended by itself: a signal of its own code, or an unexpected exit."""
     UNKNOWN = "unknown"
 
     @property
@@ -70,7 +70,7 @@ class Evidence(Frozen):
     supervisor_gone: bool = False
     memory_kill: bool = False
     host_silent: bool = False
-    """No other process of that boot of its machine has been heard since."""
+    """No other process of that boot of its machine has sent a heartbeat since."""
 
 
 def judge(evidence: Evidence) -> Death:

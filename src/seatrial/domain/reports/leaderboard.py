@@ -1,7 +1,8 @@
 """Configurations ranked on datasets, over many jobs.
 
 One job represents a configuration: the newest eligible one; if none is eligible, the newest that has a score. Jobs are
-never pooled: they ran at other times, on other machines, maybe until the number pleased somebody. Others are listed.
+never pooled: they ran at other times and on other machines, and could be repeated until the number is good. Others are
+listed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says what is odd about a request that can run: an option without effect, a model that nobody knows.
+"""Says what is odd about a request that can run: an option without effect, an unknown model.
 
 Called by ``seatrial run`` and the estimate of the API. Refusals are elsewhere, in ``submit``.
 """

@@ -211,7 +211,7 @@ def _thinking(body: JsonObject) -> JsonObject | None:
 
 
 def _fallbacks(body: JsonObject) -> tuple[str, ...]:
-    """Models that answer where the first one declines. Each may have its own limit, which nobody would clamp."""
+    """Models that answer where the first one declines. Each may have its own limit, which would not be clamped."""
     value = body.get("fallbacks")
     if isinstance(value, list) and any(isinstance(each, dict) and set(each) - {"model"} for each in value):
         raise BadCall("A fallback has nothing but its model here.")
