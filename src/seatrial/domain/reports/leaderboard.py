@@ -45,7 +45,7 @@ class Entry(Frozen):
     rank: int | None = None
     """Among the eligible entries of its board; ``None`` if it is not eligible or not scored."""
     shown: JobScore
-    """The job that stands for the configuration."""
+    """The job that represents the configuration."""
     chosen: str
     """Why this job."""
     others: tuple[JobScore, ...] = ()

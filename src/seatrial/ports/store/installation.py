@@ -87,7 +87,7 @@ class Heartbeat(Frozen):
     memory_kills: int | None = None
     """How many processes of its cgroup the kernel has killed for want of memory; ``None`` if unknown."""
     death: Death | None = None
-    """How it died, once somebody found out."""
+    """How it died, once that is known."""
     machine: MachineSize | None = None
     """The whole machine that it runs on; ``None`` if an older version wrote it."""
     abilities: Abilities = Abilities()
