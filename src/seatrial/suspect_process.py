@@ -43,7 +43,7 @@ class SuspectProcess:
         self._environment = environment
         self._command = command
         self.sandboxes: Sequence[str] = ()
-        """Those that work on this machine. The process is told; else it had to try them all before its first claim."""
+        """Those that work on this machine. The process gets them, or it would try all before its first claim."""
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._slots = 0

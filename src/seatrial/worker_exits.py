@@ -94,13 +94,13 @@ def own_cgroup(cgroups: Path = _CGROUPS, process: Path = Path("/proc/self/cgroup
 
 
 def memory_kills() -> tuple[str, int | None]:
-    """The cgroup of this process, and how many of its processes the kernel has killed for want of memory."""
+    """The cgroup of this process, and how many of its processes the kernel has killed for lack of memory."""
     place = own_cgroup()
     return (str(place), count_memory_kills(place)) if place is not None else ("", None)
 
 
 def count_memory_kills(place: Path | None = None) -> int | None:
-    """How many processes of the cgroup the kernel has killed for want of memory, without those of cgroups below it."""
+    """How many processes of the cgroup the kernel has killed for lack of memory, without those of cgroups below it."""
     place = place or own_cgroup()
     counter = _counter(place) if place is not None else None
     if counter is None:

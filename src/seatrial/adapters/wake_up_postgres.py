@@ -67,7 +67,7 @@ class PostgresWakeUp:
         pass
 
     async def tend(self, about: Heartbeat | None = None) -> None:
-        """Notices a connection that was cut without a sign. The next one is opened at once."""
+        """Notices a connection that was cut silently. The next one is opened at once."""
         try:
             await self._ask("SELECT 1")
         except _AWAY as fault:

@@ -23,7 +23,7 @@ class Death(StrEnum):
     MACHINE_GONE = "machine_gone"
     """Its machine was switched off, restarted or cut off."""
     OUT_OF_MEMORY = "out_of_memory"
-    """The kernel killed it for want of memory."""
+    """The kernel killed it for lack of memory."""
     CRASH = "crash"
     """It ended by itself: a signal of its own code, or an unexpected exit."""
     UNKNOWN = "unknown"
@@ -59,7 +59,7 @@ class Exit(Frozen):
     status: int
     """As Python's ``subprocess`` gives it: the negative number of a signal."""
     memory_kill: bool = False
-    """Whether the kernel counted a process of the same cgroup that it killed for want of memory."""
+    """Whether the kernel counted a process of the same cgroup that it killed for lack of memory."""
 
 
 class Evidence(Frozen):

@@ -75,7 +75,7 @@ class Reservation:
         return True
 
     def settle(self, actual: Amount) -> None:
-        """Counts what the call cost, be it more than was reserved."""
+        """Counts what the call cost, even if it is more than was reserved."""
         if self.is_settled:
             return
         self.is_settled = True

@@ -134,7 +134,7 @@ class MessagesMeter(StreamMeter):
     def __init__(self, read_answer: Callable[[bytes], Answer]) -> None:
         super().__init__(read_answer)
         self._told: dict[str, Any] = {}
-        """The usage as the provider tells it. A later event replaces single counts."""
+        """The usage as the provider reports it. A later event replaces single counts."""
         self._reason: str | None = None
         self._model: str | None = None
         self._begun = False

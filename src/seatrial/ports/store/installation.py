@@ -85,7 +85,7 @@ class Heartbeat(Frozen):
     """The process that started it and sees how it ends, named like a worker."""
     cgroup: str = ""
     memory_kills: int | None = None
-    """How many processes of its cgroup the kernel has killed for want of memory; ``None`` if unknown."""
+    """How many processes of its cgroup the kernel has killed for lack of memory; ``None`` if unknown."""
     death: Death | None = None
     """How it died, once that is known."""
     machine: MachineSize | None = None
