@@ -87,7 +87,7 @@ policy: setup  ## Scan deploy/ and the Dockerfile with a policy scanner, in an e
 bench: setup-test  ## The numbers of the README, as ratios from one run
 	@.venv/bin/python -m benchmarks
 
-lock:  ## Resolve dependencies anew into requirements.lock
+lock:  ## Resolve dependencies again into requirements.lock
 	@.venv/bin/uv pip compile --quiet --universal --python-version 3.12 --generate-hashes --no-emit-index-url \
 	  --no-header --group dev -o requirements.lock pyproject.toml
 

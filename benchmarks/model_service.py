@@ -43,7 +43,7 @@ class ModelService:
     chance: random.Random | None = None
     """If there is one, an answer has a random length of up to what was asked for."""
     held: int = 0
-    """So many streams must have begun before any of them goes on."""
+    """This many streams must have begun before any of them goes on."""
     seen: Seen = field(default_factory=Seen)
 
     def __post_init__(self) -> None:

@@ -112,7 +112,7 @@ def _worker(setup: Setup, around: Sequence[str]) -> Iterator[FakeWorker]:
 
 
 async def _begun(setup: Setup, count: int) -> int:
-    """Waits until so many tries have begun; the diary is emptied after each job."""
+    """Waits until this many tries have begun; the diary is emptied after each job."""
     async with asyncio.timeout(120):
         while (found := _lines(setup)) < count:
             await asyncio.sleep(0.02)

@@ -24,7 +24,7 @@ from seatrial.settings import Settings
 ROOT = Path(__file__).parent.parent
 REFERENCE = ROOT / "docs" / "reference"
 PROVEN = ROOT / "src" / "seatrial" / "domain" / "agents" / "proven_agents.py"
-NOTE = "<!-- Written by scripts/reference.py from the code; `make reference` writes it anew. -->\n\n"
+NOTE = "<!-- Written by scripts/reference.py from the code; `make reference` rewrites it. -->\n\n"
 
 
 def settings_page() -> str:
@@ -81,7 +81,7 @@ def _parameter(parameter: object) -> str | None:
     meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
     if parameter.param_type_name == "argument":  # type: ignore[attr-defined]
         name = str(getattr(parameter, "metavar", None) or getattr(parameter, "name", "")).upper()
-        return f"| `{name}{'…' if getattr(parameter, 'nargs', 1) != 1 else ''}` | {meaning} |"
+        return f"| `{name.removesuffix('…')}{'…' if getattr(parameter, 'nargs', 1) != 1 else ''}` | {meaning} |"
     return f"| {', '.join(f'`{option}`' for option in options)} | {meaning} |"
 
 

@@ -133,7 +133,7 @@ class Settings(Described, BaseSettings):
     """Seconds without a trial after which `seatrial worker` leaves if ``minimum_workers`` others stay; 0 means never.
     """
     minimum_workers: int = Field(default=1, ge=0)
-    """Live workers that stay, however idle they are."""
+    """Live workers that stay even if they are idle."""
     on_leave: str = ""
     """A command to run after the last worker of a machine has left because it was idle, such as
     ``/usr/local/bin/end-this-machine``. No shell interprets it."""
@@ -401,7 +401,7 @@ class Settings(Described, BaseSettings):
 
     @property
     def _own_dir(self) -> Path:
-        """Where this process keeps what nobody else may write. That is not ``home`` if root works in the home of
+        """Where this process keeps what no other account may write. That is not ``home`` if root works in the home of
         another account, as a worker beside an API without rights does."""
         if not self.home.is_dir() or owner_of(self.home) is None:
             return self.home

@@ -2,7 +2,7 @@
 
 A group of suspects must not share a process with others, because one of them may end it. ``domain/fleet/isolation.py``
 has the rules. The worker starts a second process for one group at a time and gives it some of its slots. So the search
-waits for no idle worker and stops nobody's trials. The worker sees how that process ends and leaves a note about it.
+needs no idle worker and stops no other trials. The worker sees how that process ends and leaves a note about it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class SuspectProcess:
         self._environment = environment
         self._command = command
         self.sandboxes: Sequence[str] = ()
-        """Those that work on this machine. The process is told; else it had to try them all before its first claim."""
+        """Those that work on this machine. The process gets them, or it would try all before its first claim."""
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: asyncio.Task[None] | None = None
         self._slots = 0

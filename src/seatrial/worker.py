@@ -299,7 +299,7 @@ class Worker:
     async def _give_back_unfit(self) -> None:
         """Gives back trials whose agent is not installed here. The store then offers no more of them.
 
-        One that cannot be given back is tried again after the next claim. Nobody renews its lease."""
+        One that cannot be given back is tried again after the next claim. Its lease is not renewed."""
         while self._unfit:
             trial = self._unfit[0]
             with contextlib.suppress(StaleTry):

@@ -1,7 +1,7 @@
 """Notes of how worker processes ended, written by their supervisor and read by the worker that recovers their trials.
 
 One small file per process, in a folder that only the account of the workers can write. Files are used because a
-supervisor has no connection to the store. Also reads how often the kernel killed for want of memory, because only that
+supervisor has no connection to the store. Also reads how often the kernel killed for lack of memory, because only that
 tells such a kill from one by an operator.
 """
 
@@ -39,7 +39,7 @@ class ExitNotes:
         return cls(work_dir.parent / _FOLDER)
 
     def write(self, worker: WorkerName, seen: Exit) -> None:
-        """Writes a note, whole or not at all. Without one, nobody knows how the worker ended."""
+        """Writes a note, whole or not at all. Without one, it is not known how the worker ended."""
         with contextlib.suppress(OSError):
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._remove_old()
@@ -94,13 +94,13 @@ def own_cgroup(cgroups: Path = _CGROUPS, process: Path = Path("/proc/self/cgroup
 
 
 def memory_kills() -> tuple[str, int | None]:
-    """The cgroup of this process, and how many of its processes the kernel has killed for want of memory."""
+    """The cgroup of this process, and how many of its processes the kernel has killed for lack of memory."""
     place = own_cgroup()
     return (str(place), count_memory_kills(place)) if place is not None else ("", None)
 
 
 def count_memory_kills(place: Path | None = None) -> int | None:
-    """How many processes of the cgroup the kernel has killed for want of memory, without those of cgroups below it."""
+    """How many processes of the cgroup the kernel has killed for lack of memory, without those of cgroups below it."""
     place = place or own_cgroup()
     counter = _counter(place) if place is not None else None
     if counter is None:

@@ -324,11 +324,11 @@ def test_a_lost_line_is_told_and_found_again(visit: Visit, finished: Finished) -
         visitor.expected = ["net::|Failed to load"]
         page.route("**/api/v1/events*", lambda route: route.abort())
         visitor.go("/?name=oracle")
-        expect(page.get_by_text("The live line is lost.")).to_be_visible()
+        expect(page.get_by_text("The live connection is lost.")).to_be_visible()
         expect(page.get_by_role("table", name="jobs")).to_contain_text("the oracle")
         page.unroute("**/api/v1/events*")
         expect(page.locator("[data-line=open]")).to_have_count(1)
-        expect(page.get_by_text("The live line is lost.")).to_have_count(0)
+        expect(page.get_by_text("The live connection is lost.")).to_have_count(0)
 
 
 def test_workers_tell_who_runs_what_in_which_sandbox(visit: Visit, setting: Setting, tmp_path: Path) -> None:

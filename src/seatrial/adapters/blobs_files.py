@@ -1,6 +1,6 @@
 """Blobs as files in a folder of this machine. Opened by ``wiring``.
 
-A file is written beside its final place and renamed, so that a crash leaves no half of one; what it may leave is an
+A file is written beside its final place and renamed, so that a crash leaves no partial file; what it may leave is an
 unfinished ``name#…`` that no listing shows. Files are not flushed to disk one by one: after a power cut a trial's
 newest files may be missing, and reading them says so.
 

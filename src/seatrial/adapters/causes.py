@@ -29,8 +29,8 @@ SERVICE_FAULTS = frozenset(
         "UnknownApiError",
     }
 )  # fmt: skip
-"""An installed agent ended because its model's service failed. Harbor grades after these too, but the attempt is
-incomplete: unless it passed, the trial is an LLM error."""
+"""An installed agent ended because its model's service failed. Harbor grades after these too, but the agent's
+work is incomplete: unless it passed, the trial is an LLM error."""
 
 _BY_CAUSE: Mapping[Cause, str] = {
     Cause.LLM: """ModelFault APIError ContentPolicyViolationError JSONSchemaValidationError LiteLLMUnknownProvider

@@ -1,7 +1,7 @@
 """One file for a final state, to bring it to another machine: a compressed tar with the written parts of the disk.
 
 The tree below ``files`` comes from a sandbox, so unpacking creates regular files and folders only, each name checked,
-in a folder that nobody else knows. Links are left out on the way in. Sizes are bounded.
+in a folder that no other process knows. Links are left out on the way in. Sizes are bounded.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Says why an object store failed, without what a server or a URL may hold of credentials.
+"""Says why an object store failed, without credentials that the server's answer or a URL may contain.
 
 obstore quotes the server's answer and the whole URL. S3 answers a wrong signature with the request as it was signed,
 session token included, and the URL of a token service carries the token. So only the status, a known error code and

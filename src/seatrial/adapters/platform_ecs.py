@@ -1,7 +1,7 @@
 """A worker in a task of an ECS service, protected by the task scale-in protection endpoint of its ECS agent.
 
 The agent tells each container its address; no credentials are needed. The protection expires by itself, so that a
-worker that died does not keep its task for ever.
+worker that died does not keep its task forever.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 left.
 
 Each process holds shared file locks: one while it lives, one while it is busy. The kernel drops the locks of a dead
-process, so no process can keep a machine for ever, and none gives up a protection that another one needs.
+process, so no process can keep a machine forever, and none gives up a protection that another one needs.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How far a dataset registry leads the service: no closer to this machine than the registry itself is.
 
-A registry at a URL is somebody else's text, and the service fetches what it names for whoever asks. So it may not send
-the service to files of this machine, nor from the internet into the operator's network. `seatrial` at the command line
-has no such rule: its user reaches all that anyway.
+A registry at a URL is untrusted, and the service fetches what it names for any caller. So it may not send the service
+to files of this machine, nor from the internet into the operator's network. `seatrial` at the command line has no such
+rule: its user reaches all that anyway.
 """
 
 from __future__ import annotations

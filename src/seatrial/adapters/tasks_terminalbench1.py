@@ -13,8 +13,8 @@
 
 Two decisions about grading. If the output contains no result, the tests did not run. Terminal-Bench calls that a parse
 error, neither resolved nor unresolved. Here no reward is written, so the trial ends as an *error* of the verifier and
-not as a failed attempt. And tests do not run in a login shell as in Terminal-Bench, because an agent could have edited
-the files that such a shell reads.
+not as a failure. And tests do not run in a login shell as in Terminal-Bench, because an agent could have edited the
+files that such a shell reads.
 
 ``SEATRIAL_TEST_TIMEOUT_SEC`` in the verifier's environment replaces the task's ``max_test_timeout_sec``, for jobs that
 multiply timeouts.

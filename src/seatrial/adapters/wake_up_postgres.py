@@ -1,6 +1,6 @@
 """Wakes the workers of all machines through PostgreSQL: ``NOTIFY`` announces, ``LISTEN`` waits.
 
-One connection of its own, opened when it is first needed. While the server is away nobody is woken; workers ask the
+One connection of its own, opened when it is first needed. While the server is away no worker is woken; workers ask the
 store regularly anyway, and the next wait connects again.
 """
 
@@ -67,7 +67,7 @@ class PostgresWakeUp:
         pass
 
     async def tend(self, about: Heartbeat | None = None) -> None:
-        """Notices a connection that was cut without a sign. The next one is opened at once."""
+        """Notices a connection that was cut silently. The next one is opened at once."""
         try:
             await self._ask("SELECT 1")
         except _AWAY as fault:

@@ -2,8 +2,8 @@
 
 The variable ``SEATRIAL_DEADLINE`` has the moment at which the agent will be stopped, as it was known when the agent
 began: ISO 8601 in UTC, such as ``2026-11-16T19:02:00Z``. Time in which an agent waits for others moves the deadline
-later, never earlier. The file that ``SEATRIAL_LIMITS`` names is written anew every few seconds. Both are there for
-every agent that may have a model, whether it runs in the sandbox or on the host; one on the host sees them through its
+later, never earlier. The file that ``SEATRIAL_LIMITS`` names is rewritten every few seconds. Both are there for every
+agent that may have a model, whether it runs in the sandbox or on the host; one on the host sees them through its
 terminal. If the job asks for it, the instruction says it as well.
 """
 

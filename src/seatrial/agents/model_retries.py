@@ -48,7 +48,7 @@ class CallPace:
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How the time between two tries is measured, spent and spread."""
+    """How the time between two requests is measured, spent and spread."""
 
     clock: Clock = time.monotonic
     sleep: Sleep = asyncio.sleep
@@ -86,7 +86,7 @@ class RetryingModel(BaseLLM):
         self._clock = timing.clock
         self._chance = timing.chance
         self._began: float | None = None
-        # Harbor's own three tries are removed, so that only one place retries.
+        # Harbor's own retries are removed, so that only one place retries.
         self._once = getattr(type(model).call, "__wrapped__", type(model).call)
 
     @override
@@ -186,7 +186,7 @@ class RetryingModel(BaseLLM):
         return {**ours, **kwargs}
 
     def _next_wait(self, error: Exception, kind: ModelError, failures: int, failing_since: float) -> float:
-        """Seconds until the next try. Raises ``ModelFault`` if there is none."""
+        """Seconds until the next retry. Raises ``ModelFault`` if there is none."""
         if kind is ModelError.LASTING:
             raise self._give_up(error, "refused the request")
         if kind is ModelError.UNKNOWN and failures >= self._policy.unknown_tries:

@@ -33,7 +33,7 @@ _SEARCHES = 2
 
 
 def _model_urls(settings: Settings, access: Access) -> ModelUrls:
-    """Only a server that nobody else can call, and that has no proxy in front of it, may call any address."""
+    """Only a server that can be called from this machine alone, without a proxy in front, may call any address."""
     return ModelUrls(
         settings.model_url_allowlist,
         anywhere=access is Access.LOOPBACK and not settings.allowed_hosts,

@@ -20,7 +20,7 @@ HEADINGS = (
 
 
 def summary_cells(each: ConfigurationReport) -> tuple[str, ...]:
-    """The label is as strangers wrote it: the caller must make it harmless where it goes."""
+    """The label is untrusted: the caller must make it harmless where it goes."""
     line, spent = each.headline, each.spending
     score = "not scored" if line.value is None else estimate(line.value, line.low, line.high)
     return (

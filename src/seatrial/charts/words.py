@@ -1,4 +1,4 @@
-"""Names from strangers as plain, bounded text: one line, no control characters, no changes of direction."""
+"""Untrusted names as plain, bounded text: one line, no control characters, no changes of direction."""
 
 from __future__ import annotations
 

@@ -118,7 +118,7 @@ class Driver:
             if answer.is_error and not is_gone(ask, answer, tries):
                 raise refusal(answer)
             return ask.read(answer)
-        raise AssertionError("unreachable: the last try either answers or raises")
+        raise AssertionError("unreachable: the last request either answers or raises")
 
     async def items[Item](self, pages: Paged[Item]) -> AsyncGenerator[Item]:
         ask = pages.first

@@ -15,7 +15,7 @@ from seatrial.client.ask import PREFIX, Archive, Ask, Following, Sent
 from seatrial.client.refusals import unreachable
 
 PAUSES = (0.2, 0.5, 1.0)
-"""Seconds before the second, third and fourth try of a request; then it fails."""
+"""Seconds before the first, second and third retry of a request; then it fails."""
 LONG_SEC = 600.0
 """Timeout while the service checks an upload, or fetches a dataset."""
 _FIRST_PAUSE_SEC, _LONGEST_PAUSE_SEC = 0.1, 2.0
@@ -55,7 +55,7 @@ def stream_arguments(to: Following, last_id: str, read_sec: float) -> dict[str, 
 
 
 def pause_before(ask: Ask[Any], error: httpx.TransportError, tries: int) -> float | None:
-    """Seconds before the next try; ``None`` if there is none. A request that was never sent is safe to repeat."""
+    """Seconds before the next retry; ``None`` if there is none. A request that was never sent is safe to repeat."""
     never_left = isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
     if tries > len(PAUSES) or not (never_left or ask.may_repeat):
         return None

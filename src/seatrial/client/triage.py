@@ -77,7 +77,7 @@ def mark_reviewed(trial_id: int, reviewed: bool = True) -> Ask[None]:
 
 
 def change_job(job_id: int, *, name: str | None = None, pinned: bool | None = None) -> Ask[None]:
-    """Renames or pins a job. An empty name gives back the first one."""
+    """Renames or pins a job. An empty name restores the first one."""
     return Ask("PATCH", place("jobs", job_id), nothing, body=JobChange(name=name, pinned=pinned), repeatable=True)
 
 

@@ -14,7 +14,7 @@ class EventKind(StrEnum):
     JOB_CANCELLED = "job.cancelled"
     JOB_ENDED = "job.ended"
     JOB_TRIMMED = "job.trimmed"
-    """Planned trials that nobody had started are not needed any more."""
+    """Planned trials that had not started are not needed any more."""
     TRIAL_ADDED = "trial.added"
     """An attempt outside of the plan."""
     TRIAL_RELEASED = "trial.released"

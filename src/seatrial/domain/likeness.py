@@ -1,4 +1,4 @@
-"""Finds the name that somebody may have meant."""
+"""Suggests the name that was probably meant."""
 
 from __future__ import annotations
 

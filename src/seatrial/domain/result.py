@@ -220,7 +220,7 @@ def grade(rewards: dict[str, float]) -> Outcome:
 
 
 class Try(Frozen):
-    """One claim of a trial, kept for ever."""
+    """One claim of a trial, never deleted while the trial exists."""
 
     trial_id: int
     number: int

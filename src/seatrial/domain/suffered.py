@@ -8,7 +8,7 @@ from seatrial.domain.frozen import Frozen
 
 
 class Suffered(Frozen):
-    """What slowed a try down that is not its own work. ``None``: nobody could measure it."""
+    """What slowed a try down that is not its own work. ``None``: it could not be measured."""
 
     throttled_sec: float | None = Field(default=None, ge=0)
     """Seconds in which the processor limit of the sandbox stopped its processes."""

@@ -20,7 +20,7 @@ from seatrial.errors import Conflict, StaleTry
 SHARED_LOSSES_ALLOWED = 2
 """After this many shared worker losses a trial is suspected; see ``domain/fleet/isolation.py``."""
 OUTSIDE_LOSSES_ALLOWED = 5
-"""So many workers may be killed from outside under a trial before it is treated as after an unknown death."""
+"""A trial may lose this many workers that were killed from outside; later losses count as an unknown death."""
 SHARING = "+"
 """In the name of a group of suspects that has more than one."""
 
@@ -211,8 +211,8 @@ class TryAgain(OfTry):
 
 
 class WorkerLost(OfTry):
-    """The worker is gone. Only a loss for which no other trial and nobody outside can be the reason counts as a try,
-    and may end the trial."""
+    """The worker is gone. The loss counts as a try, and may end the trial, only if neither another trial nor something
+    outside can be the reason."""
 
     shared: bool
     """Whether the worker held other trials at any time during this try."""
@@ -330,8 +330,8 @@ def further_attempt(trial: Trial, attempt: int) -> NewTrial:
 
 def _lose(trial: Trial, event: WorkerLost, now: datetime) -> Trial:
     uncounted = _requeue(trial, now).model_copy(update={"tries_base": trial.tries_base + 1})
-    # A trial can also kill its process with the signal that others use. Nobody is likely to choose just the process of
-    # some suspects.
+    # A trial can also kill its process with the signal that operators use. An operator is unlikely to choose just the
+    # process of some suspects.
     acquitted = event.death.of_many if trial.suspected else event.death.from_outside
     if acquitted and trial.outside_losses < OUTSIDE_LOSSES_ALLOWED:
         return uncounted.model_copy(update={"outside_losses": trial.outside_losses + 1})

@@ -54,7 +54,7 @@ class StoreClock:
         self.ahead_sec = (self._own() - self()).total_seconds()
 
     def require_near(self, far_off_sec: float = FAR_OFF_SEC) -> None:
-        """Raises if the clock of this machine is far off. Nothing of ours depends on it; files and logs carry its
+        """Raises if the clock of this machine is far off. Nothing in Seatrial depends on it; files and logs carry its
         times, and TLS and cloud services may refuse them."""
         if abs(self.ahead_sec) < far_off_sec:
             return

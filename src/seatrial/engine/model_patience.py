@@ -28,7 +28,7 @@ class RetryLimits(Frozen):
     longest_wait_sec: float = 60.0
     """Maximum backoff; a longer ``Retry-After`` is obeyed if it fits the limit."""
     unknown_tries: int = 3
-    """Tries after an error of unknown kind: our own request may be wrong."""
+    """Requests of a call that fails with errors of unknown kind: our own request may be wrong."""
 
     def wait(self, failures: int, chance: random.Random) -> float:
         """Doubles with each failure; the jitter keeps many trials from retrying at the same moment."""

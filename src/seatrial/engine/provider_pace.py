@@ -69,7 +69,7 @@ class ProviderPace:
         return lane is not None and lane.answered_at >= moment
 
     async def sync(self) -> None:
-        """One exchange with the store. Called every second; does nothing while nobody calls a model."""
+        """One exchange with the store. Called every second; does nothing while no trial calls a model."""
         reports = {name: lane.report() for name, lane in self._lanes.items()}
         try:
             now = self._clock()

@@ -61,7 +61,7 @@ class TriageActions:
             await self.store.triage.remove_mark(trial_id, MarkKind.REVIEWED)
 
     async def rename(self, job_id: int, name: str | None) -> None:
-        """``None`` or an empty name gives back the first one."""
+        """``None`` or an empty name restores the first one."""
         title = checked_line(name, "name", LONGEST_TITLE) if name and name.strip() else None
         await self.store.triage.rename_job(job_id, title, self.author.name, self.clock())
 

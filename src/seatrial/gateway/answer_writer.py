@@ -9,7 +9,7 @@ from http import HTTPStatus
 from seatrial.gateway.head import Fields, end_to_end, written
 
 _NOT_TOLD = frozenset({"alt-svc", "content-length", "location", "set-cookie", "strict-transport-security"})
-"""Headers of an answer that would make the client use another address or keep state. The length is written anew."""
+"""Headers of an answer that would make the client use another address or keep state. The gate writes its own length."""
 _PIECE = 65536
 
 

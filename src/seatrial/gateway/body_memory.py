@@ -128,7 +128,7 @@ class BodyMemory:
         return self._held.total()
 
     def _fits(self, door: Hashable, size: int) -> bool:
-        """A body always fits if it is the only one. Otherwise one larger than all the memory would wait for ever."""
+        """A body always fits if it is the only one. Otherwise one larger than all the memory would wait forever."""
         held = self.held
         if not held:
             return True

@@ -101,8 +101,8 @@ class OneCall:
             self._error = f"no answer: {silence}"
             await self._refuse("upstream_away", f"The model's address does not answer: {silence}.", answer)
         except OutOfBudget as lost:
-            self._error, self._over_budget = f"the budget has no room for another try: {lost}", True
-            await self._refuse("over_budget", "The budget has no room for another try.", answer)
+            self._error, self._over_budget = f"the budget has no room for another request: {lost}", True
+            await self._refuse("over_budget", "The budget has no room for another request.", answer)
         except (ConnectionError, asyncio.CancelledError) as end:
             why = str(end) if isinstance(end, NotRead) else "the agent closed the connection"
             self._error = self._error or why

@@ -32,18 +32,18 @@ class Grant(Protocol):
         """Whether an answer that has this many tokens so far is still within the budget."""
 
     def lose(self) -> None:
-        """A try was sent, and its usage is unknown. Its expected price is added to what the call is settled at."""
+        """A request was sent, and its usage is unknown. Its expected price is added to what the call is settled at."""
 
     def allows_another(self) -> bool:
-        """Whether the budget allows another try in addition to the lost ones."""
+        """Whether the budget allows another request in addition to the lost ones."""
 
     def settle(self, usage: CallUsage, cost_usd: float | None) -> None: ...
 
     def settle_unknown(self) -> None:
-        """The last try was made, and its usage is unknown."""
+        """The last request was sent, and its usage is unknown."""
 
     def cancel(self) -> None:
-        """The last try was not made, was refused by the provider, or is counted as lost."""
+        """The last request was not sent, was refused by the provider, or is counted as lost."""
 
 
 class CallBudget(Protocol):

@@ -1,4 +1,4 @@
-"""Sums over the calls of a try, as its result tells them."""
+"""Sums over the calls of a try, as its result shows them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one call took: its tries, waits and times. The forwarder fills it in, and the trial's record shows it."""
+"""What one call took: its requests, waits and times. The forwarder fills it in, and the trial's record shows it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class Effort:
         self.health.lost_sec += self.clock() - asked
 
     def may_ask_again(self) -> bool:
-        """Whether the budget has room for another try after one that was lost."""
+        """Whether the budget has room for another request after one that was lost."""
         return self.grant is None or self.grant.allows_another()
 
     def succeeds(self) -> None:

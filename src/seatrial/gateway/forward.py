@@ -1,8 +1,8 @@
 """Gets an answer for a call: takes a turn, asks the provider, and waits out rate limits and outages.
 
-While the trial's patience lasts, the agent does not see failures that may pass. After a 429 or an overload the next try
-waits for ``Retry-After``, after a 5xx or a broken connection for a growing time. In the end the agent gets the
-provider's last answer as it is. Once a part of an answer was passed on, the call is not tried again.
+While the trial's patience lasts, the agent does not see failures that may pass. After a 429 or an overload the next
+request waits for ``Retry-After``, after a 5xx or a broken connection for a growing time. In the end the agent gets the
+provider's last answer as it is. Once a part of an answer was passed on, the call is not sent again.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class OutOfPatience(Exception):
 
 
 class OutOfBudget(Exception):
-    """Answers were lost, each of which may cost something, and the budget has no room for another try."""
+    """Answers were lost, each of which may cost something, and the budget has no room for another request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class _Failure:
     limited: bool = False
     """The provider says that it gets too many calls."""
     unknown: bool = False
-    """Our own request may be the reason, so few tries are made."""
+    """Our own request may be the reason, so it is sent only a few times."""
     lost: bool = False
     """The provider has the request, and may count an answer that did not arrive."""
 

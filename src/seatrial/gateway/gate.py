@@ -166,7 +166,7 @@ class _RequestHandler:
                 answer.go_on()
             async with asyncio.timeout(self._limits.body_sec):
                 body = await reader.readexactly(head.length)
-            if not hold.resize(most_of_text(body)):  # waiting bodies could block each other for ever
+            if not hold.resize(most_of_text(body)):  # waiting bodies could block each other forever
                 raise BadRequest(503, "There is no memory for a body of this size now.")
             asked = await self._read_in_turn(wire, target, body)
             hold.resize(sys.getsizeof(asked.read.text))

@@ -2,8 +2,8 @@
 
 A line is written in one piece when its call has ended, so a killed worker loses none of them. A call that was going on
 is known from ``calls-begun.jsonl``, which holds a line for each request to a provider, written before it is sent, and
-one with the usage that the provider told, written before the agent sees the end of the answer. The file is removed at
-the end of the trial, when every call has ended. A torn last line is skipped.
+one with the usage that the provider reported, written before the agent sees the end of the answer. The file is removed
+at the end of the trial, when every call has ended. A torn last line is skipped.
 """
 
 from __future__ import annotations

@@ -98,10 +98,10 @@ class TrialCallBudget:
     async def reserve(self, request: CallRequest, route: Route, *others: Route) -> BudgetGrant | NotGranted:
         tariff = _Tariff(request, (route, *others))
         if self._in_dollars and (unknown := tariff.unknown):
-            return NotGranted(f"The budget is in dollars, and nobody knows what {unknown} costs.", "bad_call")
+            return NotGranted(f"The budget is in dollars, and the price of {unknown} is not known.", "bad_call")
         if request.unsized and self._budget.counts_tokens:
             named = ", ".join(request.unsized)[:200]
-            words = f"The budget counts tokens, and nobody here knows how many {named} adds to the prompt."
+            words = f"The budget counts tokens, and it is not known how many {named} adds to the prompt."
             return NotGranted(f"{words} Send the content itself.", "bad_call")
         longest = tariff.longest_output
         usual = sum(self._recent) // len(self._recent) if self._recent else FIRST_OUTPUT

@@ -1,7 +1,7 @@
 """The platform that a worker's machine belongs to: an Auto Scaling group, an ECS service, or none.
 
-A platform may end machines by its own choice. A worker keeps it from choosing a machine that holds trials, hears of a
-machine that must go, and ends its machine after it left for good.
+A platform may end machines by its own choice. A worker keeps it from choosing a machine that holds trials, learns when
+its machine must go, and ends its machine after it has left for good.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from seatrial.ports.store import Heartbeat
 
 class WakeUp(Protocol):
     async def announce(self, trials: int = 1) -> None:
-        """Tells workers that there may be this many trials to claim. Does not raise if nobody can be told: a worker
+        """Tells workers that there may be this many trials to claim. Does not raise if no worker can be told: a worker
         that was not woken asks the store a moment later."""
 
     async def wait(self, timeout: float) -> None:

@@ -1,4 +1,4 @@
-"""What an agent does to its own processes ends its attempt, and the attempt is graded.
+"""An agent that ends its own processes ends its run, and its work is graded.
 
 Sandboxes raise ``OwnProcessesKilled`` in the agent's view when nothing can be run there any more because the agent
 ended what its commands need: with ``kill -9 -1``, or by ending the terminal that it works in. It is not
@@ -17,7 +17,7 @@ _GONE = ("no server running", "server exited", "lost server", "can't find", "no 
 class OwnProcessesKilled(NonZeroAgentExitCodeError):
     """The agent ended processes that its own commands need."""
 
-    def __init__(self, what: str = "The agent ended every process of its own sandbox, so its attempt is over.") -> None:
+    def __init__(self, what: str = "The agent ended every process of its own sandbox, so its run is over.") -> None:
         super().__init__(what)
 
 
@@ -32,4 +32,4 @@ class TerminalWatch:
         if _BEGINS in command and return_code == 0:
             self._began = True
         elif self._began and _TYPES in command and return_code and any(words in said for words in _GONE):
-            raise OwnProcessesKilled("The agent ended the terminal that it works in, so its attempt is over.")
+            raise OwnProcessesKilled("The agent ended the terminal that it works in, so its run is over.")

@@ -1,6 +1,6 @@
-"""A time limit for an agent or verifier that does not include the time it waits for us.
+"""A time limit for an agent or verifier that does not include the time it waits for the worker.
 
-``runner_harbor`` puts it round an agent, its setup and a verifier. ``PrivateMounts`` stops the clock while their
+``runner_harbor`` puts it around an agent, its setup and a verifier. ``PrivateMounts`` stops the clock while their
 command or transfer waits for a thread and runs in it.
 """
 

@@ -21,7 +21,7 @@ def own_faults(source: Path, target: str) -> Iterator[None]:
     """Turns an upload that fails because of this machine into a ``SandboxFault``, which is never blamed on the agent.
 
     What an agent can bring about stays an ``OSError``: a full disk, or something else in the place of the target.
-    Otherwise an agent could turn a bad attempt into a sandbox fault and get another try."""
+    Otherwise an agent could turn a failure into a sandbox fault and get another try."""
     try:
         yield
     except OSError as error:

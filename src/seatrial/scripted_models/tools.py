@@ -70,7 +70,7 @@ def shell_tool(offered: Sequence[Offered]) -> ShellTool:
 
 
 def least_value(schema: object) -> Any:
-    """The least value that a schema allows, for answers that nobody reads."""
+    """The least value that a schema allows, for answers that are not read."""
     wanted = _mapping(schema)
     if wanted.get("enum"):
         return wanted["enum"][0]

@@ -45,7 +45,7 @@ class WorkerItem(Shape):
     sandboxes: list[str] = []
     """Sandboxes that work on its machine."""
     death: Death | None = None
-    """How it died, once somebody found out."""
+    """How it died, once that is known."""
     memory_mb: int | None = None
     """What its trials may declare together; `null` if it counts its trials."""
     cpus: float | None = None

@@ -40,7 +40,7 @@ class JobChange(Frozen):
     """Fields that are missing stay as they are."""
 
     name: str | None = Field(default=None, max_length=LONGEST_TITLE, pattern=_PLAIN)
-    """A new name. An empty one gives back the first name."""
+    """A new name. An empty one restores the first name."""
     pinned: bool | None = None
 
 

@@ -3,8 +3,7 @@
 The API's process answers everybody and runs as an account without rights, which owns the home. Workers and commands of
 root use the same home. They must not follow a link that this account made, nor leave files that it cannot remove. So a
 thread that works on the home's files takes the account's rights for files (``setfsuid``), and the kernel decides. Other
-threads keep theirs, and nobody can trace or signal the thread who could not before. Knows Linux and nothing of
-Seatrial.
+threads keep theirs, and no further process can trace or signal the thread. Knows Linux and nothing of Seatrial.
 """
 
 from __future__ import annotations

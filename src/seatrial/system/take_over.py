@@ -2,7 +2,7 @@
 
 A folder is given after all that is in it, so the account can change only what is finished, and what is left after an
 interruption is found again. Nothing is reached through a link. Only files that belong to the folder's owner so far are
-given, and none that has a second name, which might be a file of somebody else.
+given, and none with a second hard link, which might be a file of another account.
 """
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def _about(installation: Installation, capacity: int, place: Place) -> Heartbeat
 
 
 def _slots(settings: Settings, capacity: int, job_id: int | None) -> TrialSlots:
-    """The worker of one job tries everything: whoever started it here wants to see what is missing."""
+    """The worker of one job tries everything: the user who started it here wants to see what is missing."""
     abilities = _abilities(settings) if job_id is None else Abilities()
     knows = is_installed if job_id is None else _everything
     if capacity:

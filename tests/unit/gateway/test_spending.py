@@ -335,7 +335,7 @@ async def test_what_has_no_price_is_refused_where_a_cap_is_in_dollars(
             call_budget = TrialCallBudget(spends, in_dollars=True)
             async with open_door(tmp_path, unpriced, call_budget=call_budget) as door:
                 refused = await ask(door, max_tokens=50, **more)
-                assert status(refused) == 400 and b"nobody knows what" in refused and model.heard == []
+                assert status(refused) == 400 and b"is not known" in refused and model.heard == []
                 assert not door.calls.sums.over_budget and door.noted()[0].tries == 0
         with budget(Cap(tokens=5_000)) as spends:
             async with open_door(tmp_path / "tokens", unpriced, call_budget=TrialCallBudget(spends)) as door:

@@ -11,7 +11,7 @@ export function openLink(next: string) {
   for (const watcher of watchers) watcher();
 }
 
-/** Whether the page shows what a read-only link opens: nothing can be changed, and there is no live line. */
+/** Whether the page shows what a read-only link opens: nothing can be changed, and there is no live connection. */
 export function useIsShared(): boolean {
   return useSyncExternalStore(
     (watcher) => {

@@ -114,7 +114,7 @@ function Line() {
       <div className={`h-0.5 ${colour}`} data-line={line} />
       {line === "lost" ? (
         <p role="status" className="bg-error-soft px-4 py-1 text-sm text-error">
-          The live line is lost. What you see may be old; the page catches up by itself as soon as the service answers.
+          The live connection is lost. What you see may be old; the page catches up as soon as the service answers.
         </p>
       ) : null}
     </div>

@@ -17,7 +17,7 @@ export function ThemeButton() {
     <button
       type="button"
       onClick={change}
-      title="Theme: as the system says, light or dark"
+      title="Theme: system, light or dark"
       className="flex items-center gap-1.5 rounded-md px-2 py-1.5 text-xs text-ink-soft hover:bg-raised sm:flex-col sm:gap-0.5"
     >
       <svg viewBox="0 0 20 20" width="17" height="17" aria-hidden className="hidden sm:block">

@@ -2,7 +2,7 @@
 
 Ending a try takes eight round trips to PostgreSQL, and the lock of the event log until the commit is on disk. A worker
 with forty trials would wait forty times for the disk. Here one group is written at a time; whatever ends meanwhile is
-the next group. A try that ends alone waits for nobody.
+the next group. A try that ends alone does not wait.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ job_version = sa.select(job_versions.c.version).where(
 
 
 def new_trial(job_id: int, trial: NewTrial, state: TrialState, now: datetime) -> dict[str, Any]:
-    """The row of a trial that nobody has claimed."""
+    """The row of a trial that was not claimed."""
     return {
         "job_id": job_id,
         "task_name": trial.task.name,

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 _STOP_SEC = 5.0
 _RETRY_SEC = 2.0
-"""Seconds between two tries to connect."""
+"""Seconds before it connects again."""
 
 
 class ShownTrial:
@@ -154,7 +154,7 @@ class Receiver:
 
 
 class HintConsumer(Consumer):
-    """Celery's own consumer waits up to 30 s between two tries to connect, and cannot be stopped meanwhile."""
+    """Celery's own consumer waits up to 30 s before it connects again, and cannot be stopped meanwhile."""
 
     def ensure_connected(self, conn: Connection) -> Connection:
         connected = conn.ensure_connection(

@@ -185,7 +185,7 @@ class AgentLayers:
         try:
             await sandbox.start(force_build=False)
             if sandbox.facts.image_digest != image.digest:
-                raise SandboxFault("The task's image was built anew meanwhile.")
+                raise SandboxFault("The task's image was rebuilt meanwhile.")
             with sandbox.with_default_user(wanted.user):
                 async with asyncio.timeout(wanted.limit_sec):
                     await sandbox.exec("mkdir -p /installed-agent", user="root")

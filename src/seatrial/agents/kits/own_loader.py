@@ -74,7 +74,7 @@ def _copy_libraries(programs: Iterable[Program], here: Mapping[str, Path], targe
     pending = [name for program in programs for name in program.needed]
     while pending:
         name = pending.pop()
-        # What this machine does not have comes with the package, or belongs to a part that nobody uses.
+        # What this machine does not have comes with the package, or belongs to a part that is not used.
         if name in known or name not in here or name.startswith("ld-linux"):
             continue
         known.add(name)

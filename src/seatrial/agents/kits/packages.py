@@ -29,7 +29,7 @@ NODE_VERSION = "22.*"
 
 
 class Stopped(Exception):
-    """Nobody waits for the kit any more."""
+    """No caller waits for the kit any more."""
 
 
 @dataclass(slots=True)

@@ -33,7 +33,7 @@ class Recipe:
     program: str
     """The command that Harbor's class calls, and that the package has."""
     usual: str = LATEST
-    """The version if nobody names one."""
+    """The version if none is named."""
     also: tuple[str, ...] = ()
     """Further packages."""
     without: tuple[str, ...] = ()

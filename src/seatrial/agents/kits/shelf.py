@@ -31,7 +31,7 @@ from seatrial.system.removal import remove_tree
 IDLE_SEC = 600.0
 """A kit used within this time is kept, because a sandbox may be about to borrow it."""
 _LATEST_FOR = timedelta(hours=12)
-"""How long a registry's answer to ``latest`` holds on this machine. A job keeps its own for ever."""
+"""How long a registry's answer to ``latest`` holds on this machine. A job keeps its own version forever."""
 _FAILURE_FOR_SEC = 300.0
 _SCRAP_SEC = 86_400.0
 FORMAT = 1

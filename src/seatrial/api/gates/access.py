@@ -45,7 +45,7 @@ def access_mode(settings: Settings) -> Access:
 
 
 async def check_access(settings: Settings, tokens: TokenStore, now: datetime) -> Access:
-    """Called before listening. Refuses to start a server that nobody could use; warns if everybody can."""
+    """Called before listening. Refuses to start a server that no caller could use; warns if everybody can use it."""
     mode, address = access_mode(settings), settings.host
     if mode is Access.OPEN:
         log.warning(

@@ -129,7 +129,7 @@ class Guard:
         scope["seatrial.caller"] = caller
 
     async def _admit_link(self, scope: Scope, headers: Headers, secret: str) -> None:
-        """The same in every mode: whoever shows a link sees what it shows, and nothing else."""
+        """The same in every mode: a request with a link gets what the link shows, and nothing else."""
         links: LinkAccess = scope["app"].state.service.links
         if self._origins.is_foreign(scope["method"], headers):
             raise _foreign()

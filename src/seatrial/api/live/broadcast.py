@@ -2,7 +2,7 @@
 
 ``live.event_stream`` opens a ``Listener`` per client. While there are listeners, the reader polls the event log and the
 live output of the watched trials several times a second. Each message is serialised once and put into the queues of all
-its listeners. A full queue is emptied, and its listener reads from the store instead, so slow clients delay nobody.
+its listeners. A full queue is emptied, and its listener reads from the store instead, so slow clients delay no others.
 This module knows nothing about HTTP.
 """
 

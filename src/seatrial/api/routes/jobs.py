@@ -143,7 +143,7 @@ async def get_job(service: ServiceDep, job_id: JobId) -> JobDetail:
 
 @router.patch("/{job_id}", status_code=204, responses=errors(400, 404))
 async def change_job(actions: TriageActionsDep, job_id: JobId, wanted: JobChange) -> None:
-    """Renames or pins a job. What it ran and what came of it stay as they are."""
+    """Renames or pins a job. What it ran and its results stay as they are."""
     if wanted.name is not None:
         await actions.rename(job_id, wanted.name)
     if wanted.pinned is not None:

@@ -26,7 +26,7 @@ async def get_leaderboard(
 ) -> Leaderboard:
     """Every configuration on every set of tasks that it ran, eligible ones ranked first, others with the reason.
 
-    The newest eligible job stands for a configuration; without one, the newest with a score. Jobs are never pooled;
+    The newest eligible job represents a configuration; without one, the newest with a score. Jobs are never pooled;
     `others` lists the rest.
     """
     boards = Leaderboards(service.installation.store, service.listing, service.ended_jobs)

@@ -1,7 +1,7 @@
 """The web page: files built into the package, and one HTML shell for every address that is not a file.
 
-Files under ``assets/`` have a content hash in their name and are cached for ever; the shell is always revalidated.
-Files compressed at build time are sent as they are to browsers that accept them.
+Files under ``assets/`` have a content hash in their name and are cached forever; the shell is always revalidated. Files
+compressed at build time are sent as they are to browsers that accept them.
 """
 
 from __future__ import annotations

@@ -297,7 +297,7 @@ async def _drive(here: Installation, worker: Worker, job: Job, quiet: bool) -> b
 
 
 async def _until_ended(here: Installation, job: Job, quiet: bool) -> None:
-    """A look that fails is repeated: a run must not end with trials left because nobody could count them once."""
+    """A look that fails is repeated: a run must not end with trials left because they could not be counted once."""
     duties, looks = Duties(here.clock), count()
     pace: tuple[Progress, Amount] | None = None
     with show_progress(job, quiet) as show:

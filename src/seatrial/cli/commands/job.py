@@ -23,7 +23,7 @@ app = Commands(help="List, show, watch, cancel, resume and retry jobs; run their
 async def list_jobs(
     backend: Backend,
     limit: Annotated[int, typer.Option("-l", "--limit", min=1, max=1000, help="At most this many jobs.")] = 20,
-    before: Annotated[int | None, typer.Option(metavar="JOB", help="Only jobs before this one.")] = None,
+    before: Annotated[int | None, typer.Option(metavar="JOB", help="Only jobs older than this one.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """List jobs with their scores, newest first."""

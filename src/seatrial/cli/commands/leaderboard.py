@@ -30,7 +30,7 @@ async def leaderboard(
 ) -> None:
     """Rank every configuration on every dataset it ran. Eligible ones come first; others say why they are not.
 
-    The newest eligible job stands for a configuration; jobs are never pooled.
+    The newest eligible job represents a configuration; jobs are never pooled.
     """
     from seatrial.engine.reports.leaderboard import LeaderboardFilter
 

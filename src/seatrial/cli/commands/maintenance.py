@@ -23,11 +23,11 @@ db = Commands(help="Upgrade, back up or restore the database.")
 async def gc(
     installation: Installation,
     keep_days: Annotated[
-        int, typer.Option(min=0, metavar="DAYS", help="Keep files of trials that ended in the last days.")
+        int, typer.Option(min=0, metavar="DAYS", help="Keep files of trials that ended within this time.")
     ] = 30,
     dry_run: DryRun = False,
 ) -> None:
-    """Remove files of old trials, files that belong to nothing, and leftovers of killed workers.
+    """Remove files of old trials, orphaned files, and leftovers of killed workers.
 
     Trials of dead workers are queued again, or end if they were cancelled. Then their sandboxes, work directories and
     firewall tables are removed. Results, scores and locks are always kept."""
@@ -44,8 +44,8 @@ async def gc(
         await installation.library.forget_removed()
     verb = "would be removed" if dry_run else "removed"
     say(
-        f"{plural(freed.files, 'file')} of {plural(freed.trials, 'trial')}, {plural(freed.orphans, 'file')} "
-        f"of nothing, {freed.bytes / 1e6:.1f} MB, "
+        f"{plural(freed.files, 'file')} of {plural(freed.trials, 'trial')}, {plural(freed.orphans, 'orphaned file')}, "
+        f"{freed.bytes / 1e6:.1f} MB, "
         f"{plural(freed.work_dirs, 'dead work folder')} {verb}; {plural(leftovers, 'sandbox leftover')} removed"
     )
     if recovered:
@@ -82,9 +82,9 @@ def restore(
     source: Annotated[
         Path, typer.Argument(exists=True, dir_okay=False, metavar="FILE", help="File written by `db backup`.")
     ],
-    force: Annotated[bool, typer.Option("--force", help="Replace the present database.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the current database.")] = False,
 ) -> None:
-    """Replace the database by a backup. The present database is kept beside it."""
+    """Replace the database with a backup. The current database is kept beside it."""
     import asyncio
 
     from seatrial.wiring import restore_database

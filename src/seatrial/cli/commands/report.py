@@ -78,13 +78,13 @@ async def compare(
         bool, typer.Option("--by-name", help="Compare tasks with the same name even if their content differs.")
     ] = False,
     every_pair: Annotated[
-        bool, typer.Option("--every-pair", help="Of a single job: compare each configuration with each.")
+        bool, typer.Option("--every-pair", help="With a single job: compare every pair of configurations.")
     ] = False,
     every_task: Annotated[bool, typer.Option("--all", help="Also list tasks without a difference.")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Compare A with B on their common tasks: the difference, its confidence, the smallest detectable one, what it
-    took, and what else differs."""
+    """Compare A with B on their common tasks: the difference, its confidence, the smallest detectable one, cost and
+    time, and what else differs."""
     from seatrial.engine.reports.comparing import ComparisonWish
 
     wish = ComparisonWish(sides=tuple(sides), basis=_basis(basis), by_name=by_name, every_pair=every_pair)

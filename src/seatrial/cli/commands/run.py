@@ -134,7 +134,7 @@ class Execution:
     max_tries: Annotated[int | None, typer.Option(min=1, hidden=True, help="The same plus the first try.")] = None
     record: Annotated[
         Record | None,
-        typer.Option("--record", help="What to keep of model calls. full: also what was asked and answered."),
+        typer.Option("--record", help="What to keep of model calls. full: also requests and answers."),
     ] = None
     replay: Annotated[
         int | None,
@@ -142,7 +142,7 @@ class Execution:
             "--replay",
             min=1,
             metavar="TRIAL",
-            help="Answer model calls from the record of this trial; no key is needed. It ran with --record full.",
+            help="Answer model calls from the record of this trial, which ran with --record full. Needs no key.",
         ),
     ] = None
     replay_miss: Annotated[

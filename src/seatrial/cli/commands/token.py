@@ -73,7 +73,7 @@ async def revoke(
     installation: Installation,
     token_id: Annotated[int, typer.Argument(metavar="TOKEN", help="Number of the token; see `seatrial token list`.")],
 ) -> None:
-    """Revoke a token and every installation that was opened with it."""
+    """Revoke a token and every session that was opened with it."""
     token = await installation.store.tokens.revoke(token_id, installation.clock())
     say(f"Token {token.id} ({token.name}) is revoked.")
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 links = Commands(help="List and revoke read-only links.")
 Expires = Annotated[str, typer.Option(help="Lifetime: 7d, 12h, at most 90d.")]
-Undo = Annotated[bool, typer.Option("--undo", help="Take it back.")]
+Undo = Annotated[bool, typer.Option("--undo", help="Undo this.")]
 
 
 @on_backend
@@ -79,7 +79,7 @@ async def share_trial(backend: Backend, trial_id: TrialId, expires: Expires = "7
 async def rename(
     backend: Backend,
     job_id: JobId,
-    name: Annotated[str, typer.Argument(help="The new name. An empty one gives back the first name.")],
+    name: Annotated[str, typer.Argument(help="The new name. An empty one restores the first name.")],
 ) -> None:
     """Rename a job. What it ran stays as it is."""
     await backend.triage.rename(job_id, name)

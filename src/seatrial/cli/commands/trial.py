@@ -51,7 +51,7 @@ async def logs(
     follow: Annotated[bool, typer.Option("-f", "--follow", help="Print what happens until the trial ends.")] = False,
     file: Annotated[str | None, typer.Option("--file", metavar="FILE", help="Print this log in full.")] = None,
 ) -> int | None:
-    """Tell what happened in a trial: its phases, the agent's steps, and why it ended as it did."""
+    """Show what happened in a trial: its phases, the agent's steps, and why it ended as it did."""
     from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_timeline
 
     if follow:

@@ -38,7 +38,10 @@ async def print_timeline(backend: Backend, trial_id: int, number: int | None) ->
     result = next((a_try.result for a_try in tries if a_try.number == kept.try_number), None) or row.result
     say(headline(row.trial, row.result), bold=True)
     if row.trial.state is not TrialState.ENDED:
-        say(f"It runs. This is try {kept.try_number}, which ended; --follow shows the present one.", err=True)
+        say(
+            f"The trial is running. This is try {kept.try_number}, which ended; --follow shows the current one.",
+            err=True,
+        )
     timeline = TryTimeline(terminal_width())
     async for event in backend.trials.events(trial_id, follow=False):
         if isinstance(event, Event) and event.attempt in (None, kept.try_number):

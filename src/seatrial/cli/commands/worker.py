@@ -28,9 +28,7 @@ def worker(
         str | None,
         typer.Option(metavar="TIME", help="Leave after this time without a trial, such as 10m; 0 for never."),
     ] = None,
-    minimum_workers: Annotated[
-        int | None, typer.Option(min=0, help="Workers that stay, however idle they are.")
-    ] = None,
+    minimum_workers: Annotated[int | None, typer.Option(min=0, help="Workers that stay even if they are idle.")] = None,
     supervised_by: Annotated[
         int | None, typer.Option(hidden=True, help="Parent process; the worker exits when it ends.")
     ] = None,

@@ -30,5 +30,5 @@ def _cells(each: ConfigurationReport) -> tuple[str, ...]:
 
 
 def _plain(text: str) -> str:
-    """Names come from strangers: nothing in them is markup."""
+    """Names are untrusted: nothing in them is markup."""
     return _MARKUP.sub(r"\\\1", "".join(letter if letter.isprintable() else "�" for letter in text))

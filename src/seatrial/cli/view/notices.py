@@ -16,7 +16,7 @@ def say_notices(sentences: Iterable[str]) -> None:
 
 
 def say_warnings(tasks: Sequence[Task]) -> None:
-    """Warnings about the files of tasks, such as a key of task.toml that nobody knows."""
+    """Warnings about the files of tasks, such as an unknown key in task.toml."""
     found = [f"{task.name}/{warning}" for task in tasks for warning in task.warnings]
     say_notices(found[:_MOST])
     if len(found) > _MOST:

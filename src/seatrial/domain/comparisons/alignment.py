@@ -30,7 +30,7 @@ class AlignedStep(NamedTuple):
 
 
 class StepPair(Frozen):
-    """One row. Steps are told by their place in the trajectory, counted from 1."""
+    """One row. Steps are identified by their place in the trajectory, counted from 1."""
 
     left: int | None
     right: int | None

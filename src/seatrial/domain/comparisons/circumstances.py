@@ -1,7 +1,7 @@
 """In what two or more sides of a comparison differ besides their score: configuration, versions, infrastructure, load
 and trouble. Used by the API, the page and ``seatrial compare``.
 
-Pure. Everything is told as text, because it comes from untrusted agents and from several versions of locks.
+Pure. Everything is given as text, because it comes from untrusted agents and from several versions of locks.
 """
 
 from __future__ import annotations

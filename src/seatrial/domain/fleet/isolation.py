@@ -1,10 +1,10 @@
-"""Finds the trial that kills its workers, by halves.
+"""Finds the trial that kills its workers, by bisection.
 
 A worker runs many trials in one process, and a trial that kills the process ends the others too. Nothing shows which
 trial it was. How the worker died decides what follows (``domain/fleet/worker_death.py``):
 
 * Killed from outside, or lost with its supervisor or its machine: no trial is suspected. All are tried again. After
-  ``OUTSIDE_LOSSES_ALLOWED`` such losses a trial is treated as after an unknown death, so that there is an end.
+  ``OUTSIDE_LOSSES_ALLOWED`` such losses a trial is treated as after an unknown death, so that retries are bounded.
 * A crash, or out of memory: every trial that the worker held is suspected.
 * Unknown: they are suspected after the second loss.
 

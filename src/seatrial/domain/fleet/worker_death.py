@@ -1,6 +1,6 @@
-"""How a worker died, judged by those who can know it.
+"""How a worker died, from the sources that can know it.
 
-Its supervisor knows the exit status, the kernel counts what it killed for want of memory, and the heartbeats tell
+Its supervisor knows the exit status, the kernel counts what it killed for lack of memory, and the heartbeats tell
 whether the machine is still there. A worker that was killed from outside, or whose machine is gone, says nothing
 against the trials that it ran. A crash does.
 """
@@ -23,9 +23,9 @@ class Death(StrEnum):
     MACHINE_GONE = "machine_gone"
     """Its machine was switched off, restarted or cut off."""
     OUT_OF_MEMORY = "out_of_memory"
-    """The kernel killed it for want of memory."""
+    """The kernel killed it for lack of memory."""
     CRASH = "crash"
-    """It ended by itself: a signal of its own code, or an exit that nobody asked for."""
+    """It ended by itself: a signal of its own code, or an unexpected exit."""
     UNKNOWN = "unknown"
 
     @property
@@ -59,7 +59,7 @@ class Exit(Frozen):
     status: int
     """As Python's ``subprocess`` gives it: the negative number of a signal."""
     memory_kill: bool = False
-    """Whether the kernel counted a process of the same cgroup that it killed for want of memory."""
+    """Whether the kernel counted a process of the same cgroup that it killed for lack of memory."""
 
 
 class Evidence(Frozen):
@@ -70,7 +70,7 @@ class Evidence(Frozen):
     supervisor_gone: bool = False
     memory_kill: bool = False
     host_silent: bool = False
-    """No other process of that boot of its machine has been heard since."""
+    """No other process of that boot of its machine has sent a heartbeat since."""
 
 
 def judge(evidence: Evidence) -> Death:

@@ -2,15 +2,15 @@
 
 Over all holders, what was spent and what the slices hold is never more than the cap. Therefore:
 
-* A slice grows only by what nobody else holds. Only its holder makes it smaller: the answer to a report says how much
-  to keep beyond the calls under way, and the holder gives the rest back with its next report. A store that took it
-  back by itself would race with a call that begins at the same moment.
+* A slice grows only by what no other worker holds. Only its holder makes it smaller: the answer to a report says how
+  much to keep beyond the calls under way, and the holder gives the rest back with its next report. A store that took
+  it back by itself would race with a call that begins at the same moment.
 * Reports carry totals, not differences. A report that arrives twice, or after its sender gave up, counts once.
 * A holder that has not reported for the length of its lease *lapses*: calls that it had reported under way are counted
   at their expected price, and the rest of its slice comes back. If it returns, the truth replaces that guess. It has
-  nothing to spend until then: its own clock told it before the store's did. Only somebody whom the store has answered
-  for as long can say that others are silent: after an outage, everybody needs a moment to report.
-* A call that waits for room comes before idle slices, and whoever waits longest comes first.
+  nothing to spend until then: its own lease ends before the store's does. Only a worker that the store has answered
+  for as long can say that others are silent: after an outage, all workers need a moment to report.
+* A call that waits for room comes before idle slices, and the call that has waited longest comes first.
 
 Pure: the store passes in what it holds, and keeps what it gets. ``engine/budgets`` is the holders' side.
 """
@@ -156,7 +156,7 @@ def _lapse(state: ScopeState, report: SliceReport, lease: timedelta, now: dateti
 
 def _share(report: SliceReport, spent: Amount, mine: Slice, others: Sequence[Slice]) -> Amount:
     """What this holder should have beyond its calls under way: what its first waiting call needs, or a fair part of
-    half of what nobody was promised. The other half is for holders that are yet to come.
+    half of what is not yet promised. The other half is for holders that are yet to come.
 
     Calls that have waited longer come first. If they need more than half, idle slices go back to them, and others wait
     for what they leave: near the cap all that is left goes to one call, instead of a useless part to each."""

@@ -2,7 +2,7 @@
 
 Token counts of all providers are kept in one way, whatever each of them adds up: ``input_tokens`` is the whole prompt
 with its cached part, ``output_tokens`` everything that was generated with its reasoning. So no reader has to know which
-provider told a number.
+provider reported a number.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ModelCall(Frozen):
     """The call was refused or its stream was cut, because a budget was used up."""
     error: str | None = None
     recorded: bool | None = None
-    """Whether its bodies were kept. ``False``: the trial's record was full. ``None``: nobody asked for a record."""
+    """Whether its bodies were kept. ``False``: the trial's record was full. ``None``: no record was requested."""
     tokens_kept: bool | None = None
     """Whether the token ids and logprobs of its answer were kept. ``None``: the answer had none."""
     replayed: bool = False

@@ -1,7 +1,7 @@
 """What a model's tokens cost, and what a call cost.
 
 Tables come from two places: the operator's own list, and LiteLLM's. Both have LiteLLM's field names, so an entry can be
-copied from one to the other. A figure that the provider told for a call wins over both.
+copied from one to the other. A cost that the provider reported for a call wins over both.
 """
 
 from __future__ import annotations

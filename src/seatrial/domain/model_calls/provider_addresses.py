@@ -1,6 +1,6 @@
 """Providers that speak one of the gateway's wire formats, and where they are.
 
-Models of other providers (bedrock, vertex_ai, cohere, …) are called by LiteLLM in the worker, past the gate.
+Models of other providers (bedrock, vertex_ai, cohere, …) are called by LiteLLM in the worker, without the gate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Configurations ranked on datasets, over many jobs.
 
-One job stands for a configuration: the newest eligible one; if none is eligible, the newest that has a score. Jobs are
-never pooled: they ran at other times, on other machines, maybe until the number pleased somebody. Others are listed.
+One job represents a configuration: the newest eligible one; if none is eligible, the newest that has a score. Jobs are
+never pooled: they ran at other times and on other machines, and could be repeated until the number is good. Others are
+listed.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ class Entry(Frozen):
     rank: int | None = None
     """Among the eligible entries of its board; ``None`` if it is not eligible or not scored."""
     shown: JobScore
-    """The job that stands for the configuration."""
+    """The job that represents the configuration."""
     chosen: str
     """Why this job."""
     others: tuple[JobScore, ...] = ()

@@ -137,7 +137,7 @@ def check_rules(
 
 
 def replay_sentence(trial: int, who: str = "The job") -> str:
-    return f"{who} replays the model's answers of trial {trial}: it tells about task and sandbox, not about the model"
+    return f"{who} replays the model's answers of trial {trial}: it tests the task and the sandbox, not the model"
 
 
 def _asked_anew(spec: JobSpec) -> BrokenRule | None:

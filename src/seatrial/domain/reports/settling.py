@@ -3,7 +3,7 @@
 Tasks come in an order that is drawn before the run; every task gets its first pair of trials (one of each
 configuration) before any gets a second. After fixed numbers of pairs there is a *look*. A look counts only once all
 pairs before it have ended, so that quick trials do not decide. It says that one configuration is better, that the
-difference is within the margin, or nothing yet. A task on which all trials of the first attempts came to the same gets
+difference is within the margin, or nothing yet. A task on which all trials of the first attempts end the same gets
 no further attempts: such tasks hardly tell the two apart.
 
 Pure: the same outcomes give the same course on every machine, so any process can decide, at any time and repeatedly.
@@ -27,7 +27,7 @@ SPENDING = 1.5
 """Up to a share f of the planned pairs the looks may spend ``alpha * f ** SPENDING``. Late looks, which know more, get
 more of it, so that little power is lost against a single look at the end."""
 QUIET_AFTER = 3
-"""A task whose trials all came to the same in this many attempts gets no more."""
+"""A task whose trials all end the same in this many attempts gets no more."""
 _RELEASE_AHEAD = 0.75
 """When this share of the pairs before a look has ended, those after it may start, so that workers do not idle."""
 _FINEST_SCALE = 720_720

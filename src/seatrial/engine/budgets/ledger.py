@@ -1,8 +1,8 @@
 """What a worker has spent of each cap, in a file that outlives its process.
 
-A worker reports to the store about once a second. If it is killed, what it spent since then is known to nobody but this
-file: it is written before each call is sent and after each has ended. Another worker of the same machine then reports
-it in the name of the dead one. Reports are totals, so it does not matter how much of it the store knew already.
+A worker reports to the store about once a second. If it is killed, only this file knows what it spent since then: it is
+written before each call is sent and after each has ended. Another worker of the same machine then reports it in the
+name of the dead one. Reports are totals, so it does not matter how much of it the store knew already.
 
 One record of a fixed size for each holder, overwritten in place. A record lies within a page of the file, so a kill
 leaves either the old one or the new one. It need not survive a power failure.

@@ -26,7 +26,7 @@ EVERY_SEC = 1.0
 _AGAIN_SEC = 0.25
 """Pause between two requests for the same room."""
 _SHORTEST_SEC = 0.001
-"""The shortest wait. With less than the clock's smallest step, a call would wait for ever."""
+"""The shortest wait. With less than the clock's smallest step, a call would wait forever."""
 _ANSWER_SEC = 10.0
 _TRUSTED_SEC = 5.0
 """How long a holder may begin calls after its last answered report. Much shorter than a lease: what it spends in this

@@ -75,7 +75,7 @@ class Reservation:
         return True
 
     def settle(self, actual: Amount) -> None:
-        """Counts what the call cost, be it more than was reserved."""
+        """Counts what the call cost, even if it is more than was reserved."""
         if self.is_settled:
             return
         self.is_settled = True
@@ -210,7 +210,7 @@ class TrialBudget:
         self.close()
 
     def close(self) -> None:
-        """Settles what is open. A call that still waits for room is refused: nobody would settle it."""
+        """Settles what is open. A call that still waits for room is refused: it would never be settled."""
         self._is_closed = True
         for reservation in list(self._open):
             reservation.settle_unknown()

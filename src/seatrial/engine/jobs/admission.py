@@ -88,8 +88,8 @@ class Admission:
             self._check_sandbox(SEVERAL_CONTAINERS, f"Task {task.name} has several services and needs")
 
     def signed(self, spec: JobSpec) -> JobSpec:
-        """Adds what depends on the entry point: whoever submits at the machine is its operator, whose settings hold for
-        the job wherever it runs."""
+        """Adds what depends on the entry point: a user who submits at the machine is its operator, whose settings hold
+        for the job wherever it runs."""
         inside = self.at_the_machine and self.keys_inside and spec.own_keys
         return spec if spec.own_keys_inside or not inside else spec.model_copy(update={"own_keys_inside": True})
 

@@ -1,5 +1,5 @@
 """Refuses a job whose budget could not be kept: a model without a price where a cap is in dollars, and calls that
-nobody would count."""
+would not be counted."""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def narrow(found: Iterable[Task], selection: TaskSelection) -> tuple[Task, ...]:
         raise InvalidInput(
             f"None of {len(distinct)} task{'s' * (len(distinct) != 1)} is left after the filters.",
             field="tasks",
-            fix="Loosen -i, -x or the like.",
+            fix="Loosen the filters, such as -i and -x.",
         )
     return chosen
 

@@ -1,4 +1,4 @@
-"""Says what is odd about a request that can run: an option without effect, a model that nobody knows.
+"""Says what is odd about a request that can run: an option without effect, an unknown model.
 
 Called by ``seatrial run`` and the estimate of the API. Refusals are elsewhere, in ``submit``.
 """
@@ -66,7 +66,7 @@ def _unknown_models(agents: Sequence[AgentSpec], listed: Callable[[], Collection
             yield f"There is no scripted model {agent.model}. {near}".rstrip()
         elif provider and not _is_provider(provider, known):
             near = did_you_mean(provider, {*USUAL_PROVIDERS, *ADDRESSED_PROVIDERS, *_providers(known)})
-            yield f"LiteLLM knows no provider {provider!r}, of the model {agent.model}. {near}".rstrip()
+            yield f"LiteLLM does not know the provider {provider!r} of the model {agent.model}. {near}".rstrip()
         elif _bare(agent.model) not in {_bare(name) for name in known}:
             near = did_you_mean(agent.model, [*(model.id for model in MODELS), *_named_fully(known, provider)])
             yield f"LiteLLM does not list the model {agent.model}. {near or 'Check its name.'}"

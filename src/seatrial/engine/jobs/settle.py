@@ -61,7 +61,7 @@ class Settler:
         found = await asyncio.to_thread(course_of, rule, job.spec, planned)
         stopped, wanted, quiet = found.finding is not Finding.OPEN, set(found.wanted), set(found.quiet)
         left = [trial for trial in planned if trial.outcome is None]
-        # A trial that was tried before is one that somebody retries: it runs again whatever the rule says.
+        # A trial that was tried before is being retried by a user: it runs again whatever the rule says.
         release = [trial.trial_id for trial in left if trial.tries or _pair(trial) in wanted]
         drop = [trial.trial_id for trial in left if not trial.tries and (stopped or _pair(trial) in quiet)]
         changed = await self._drop(job, drop) + await self._release(release)

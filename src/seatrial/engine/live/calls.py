@@ -1,7 +1,7 @@
 """Reads the model calls of a running try from ``calls.jsonl``, to which the gate adds a line when a call has ended.
 
-``engine.live.watch`` calls it. Each event has the next lines and the sums so far, so whoever listens needs to add
-nothing up. It is the same for every agent, because the gate writes the file.
+``engine.live.watch`` calls it. Each event has the next lines and the sums so far, so a listener needs to add nothing
+up. It is the same for every agent, because the gate writes the file.
 """
 
 from __future__ import annotations

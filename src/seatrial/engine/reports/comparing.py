@@ -35,7 +35,7 @@ class ComparisonWish(Frozen):
     by_name: bool = False
     """Compare tasks with the same name even if their content differs."""
     every_pair: bool = False
-    """Of one job: compare each configuration with each, instead of the first with the others."""
+    """With one job: compare every pair of configurations, instead of the first with the others."""
 
 
 async def compare_jobs(store: Store, wish: ComparisonWish) -> Compared:

@@ -166,7 +166,7 @@ def _in_trajectory(trial: Trial, path: str, content: bytes, whole: bool, wanted:
 
 
 def step_text(step: Mapping[str, Any]) -> str:
-    """Everything that a step says: the thought, the message, the calls and what came of them."""
+    """Everything that a step says: the thought, the message, the calls and their results."""
     calls = [call.get("arguments") for call in items(step.get("tool_calls")) if isinstance(call, Mapping)]
     said = [text_of(step.get("reasoning_content")), text_of(step.get("message")), *map(_arguments, calls)]
     seen = [text_of(result.get("content")) for result in results(step) if isinstance(result, Mapping)]

@@ -114,7 +114,7 @@ def text(content: object) -> str:
 
 
 def page_name(trial_id: int) -> str:
-    """Made of a number alone: names come from strangers."""
+    """Made of a number alone: names are untrusted."""
     return f"trials/{trial_id}.html"
 
 

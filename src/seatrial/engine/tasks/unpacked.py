@@ -1,7 +1,8 @@
 """Unpacked tasks on this machine: a cache of what is in the blobs.
 
-Every worker of a fleet reads tasks from the same blobs. A task is fetched once per machine, whoever asks first, and is
-used only if its content has the digest that the store knows it by: a broken or replaced archive is never run.
+Every worker of a fleet reads tasks from the same blobs. A task is fetched once per machine, whichever process asks
+first, and is used only if its content has the digest that the store knows it by: a broken or replaced archive is never
+run.
 """
 
 from __future__ import annotations

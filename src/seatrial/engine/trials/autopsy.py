@@ -21,7 +21,7 @@ class Witnesses:
     is_dead: Callable[[str], bool] = is_dead
     """Whether the process of this name is certainly gone."""
     memory_kills: Callable[[], tuple[str, int | None]] = lambda: ("", None)
-    """The cgroup of this process, and how many of its processes the kernel has killed for want of memory."""
+    """The cgroup of this process, and how many of its processes the kernel has killed for lack of memory."""
 
 
 @dataclass(frozen=True)

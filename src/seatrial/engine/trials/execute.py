@@ -58,7 +58,7 @@ _JOBS_REMEMBERED = 100
 class Stop(Enum):
     """Why the worker cancels a running try."""
 
-    CANCELLED = "somebody cancelled it"
+    CANCELLED = "it was cancelled"
     LOST = "its lease was lost; another worker may have it"
     LEAVING = "the worker is leaving"
 

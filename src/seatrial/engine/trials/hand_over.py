@@ -1,8 +1,8 @@
 """Brings a final state to another machine, when its worker is asked to leave before the result is recorded.
 
 The state goes to the blobs as one encrypted file: it may contain keys that the agent was given. Beside it lie that
-file's key and digest, sealed with the installation's secret key. A worker takes up nothing that nobody of this
-installation wrote, because a disk is mounted by the kernel.
+file's key and digest, sealed with the installation's secret key. A worker takes up only what this installation wrote,
+because a disk is mounted by the kernel.
 """
 
 from __future__ import annotations

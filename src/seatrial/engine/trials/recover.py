@@ -1,7 +1,7 @@
 """Recovers trials of lost workers: queues them again, or ends them after too many losses.
 
-An expired lease means that its worker is gone only if the worker could have renewed it. Nobody can renew while the
-store is away, while the machine sleeps, or when its clock is set. After each such event, workers get time to renew
+An expired lease means that its worker is gone only if the worker could have renewed it. No worker can renew while the
+store is away, while the machine sleeps, or when its clock is changed. After each such event, workers get time to renew
 before their trials are taken.
 """
 

@@ -48,7 +48,7 @@ class Retention:
     work_dir: Path
 
     async def apply(self, keep: timedelta, dry_run: bool) -> RetentionReport:
-        """Removes files of trials that ended longer than ``keep`` ago, files that belong to nothing, and work
+        """Removes files of trials that ended longer than ``keep`` ago, orphaned files, and work
         directories of dead processes.
 
         Only the store knows which files are needed, so nothing else may remove them by their age."""

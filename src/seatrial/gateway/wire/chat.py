@@ -133,9 +133,9 @@ class ChatMeter(StreamMeter):
         super().__init__(read_answer)
         self._takes_usage_out = tell_usage
         self._told: dict[str, Any] = {}
-        """The last usage that was told."""
+        """The last reported usage."""
         self._usage_is_last = False
-        """It was told when all choices had ended. Some servers tell one with each piece."""
+        """It was reported when all choices had ended. Some servers report one with each piece."""
         self._reason: str | None = None
         self._ways: tuple[str, ...] = ()
         self._head: dict[str, Any] = {}

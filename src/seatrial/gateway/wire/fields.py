@@ -127,7 +127,7 @@ def count(value: Any) -> int | None:
 
 
 def total(*values: Any) -> int | None:
-    """The sum of those numbers of tokens that are told."""
+    """The sum of those numbers of tokens that are reported."""
     told = [number for value in values if (number := count(value)) is not None]
     return sum(told) if told else None
 

@@ -132,7 +132,7 @@ class GeminiMeter(StreamMeter):
     def __init__(self, read_answer: Callable[[bytes], Answer]) -> None:
         super().__init__(read_answer)
         self._told: dict[str, Any] = {}
-        """The last usage that was told. Each chunk tells that of the stream so far."""
+        """The last reported usage. Each chunk reports that of the stream so far."""
         self._reason: str | None = None
         self._model: str | None = None
 

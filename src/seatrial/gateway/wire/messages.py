@@ -134,7 +134,7 @@ class MessagesMeter(StreamMeter):
     def __init__(self, read_answer: Callable[[bytes], Answer]) -> None:
         super().__init__(read_answer)
         self._told: dict[str, Any] = {}
-        """The usage as the provider tells it. A later event replaces single counts."""
+        """The usage as the provider reports it. A later event replaces single counts."""
         self._reason: str | None = None
         self._model: str | None = None
         self._begun = False
@@ -211,7 +211,7 @@ def _thinking(body: JsonObject) -> JsonObject | None:
 
 
 def _fallbacks(body: JsonObject) -> tuple[str, ...]:
-    """Models that answer where the first one declines. Each may have its own limit, which nobody would clamp."""
+    """Models that answer where the first one declines. Each may have its own limit, which would not be clamped."""
     value = body.get("fallbacks")
     if isinstance(value, list) and any(isinstance(each, dict) and set(each) - {"model"} for each in value):
         raise BadCall("A fallback has nothing but its model here.")

@@ -61,7 +61,7 @@ class StreamMeter(ABC):
 
     @property
     def _told_all(self) -> bool:
-        """Whether the usage that was told is that of the whole answer."""
+        """Whether the reported usage is that of the whole answer."""
         return self.ended
 
     @abstractmethod

@@ -53,7 +53,7 @@ class _Part:
     """Its characters in the request."""
     tokens: int
     unknown: str = ""
-    """What it is, if nobody knows its length."""
+    """What it is, if its length is not known."""
 
 
 def chat_parts(body: JsonObject) -> Iterator[_Part]:

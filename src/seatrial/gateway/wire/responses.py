@@ -54,7 +54,7 @@ class ResponsesFormat(WireFormat):
         read = opened(body)
         fields.check_names(read, _NAMES)
         if fields.flag(read, "background"):
-            raise BadCall("A response in the background tells nobody what it used. Ask for it without 'background'.")
+            raise BadCall("A response in the background does not report what it used. Ask for it without 'background'.")
         fields.refuse_stored(read, "prompt", "preset")
         refuse_elsewhere(read)
         counts = self.counts(path)

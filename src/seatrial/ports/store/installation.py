@@ -85,9 +85,9 @@ class Heartbeat(Frozen):
     """The process that started it and sees how it ends, named like a worker."""
     cgroup: str = ""
     memory_kills: int | None = None
-    """How many processes of its cgroup the kernel has killed for want of memory; ``None`` if unknown."""
+    """How many processes of its cgroup the kernel has killed for lack of memory; ``None`` if unknown."""
     death: Death | None = None
-    """How it died, once somebody found out."""
+    """How it died, once that is known."""
     machine: MachineSize | None = None
     """The whole machine that it runs on; ``None`` if an older version wrote it."""
     abilities: Abilities = Abilities()

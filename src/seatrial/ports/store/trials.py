@@ -175,7 +175,7 @@ class TrialStore(Protocol):
     async def renew(self, worker: str, held: dict[int, int], lease: timedelta, now: datetime) -> RenewalReport:
         """Extends the leases of ``{trial id: try}``. Reports which were lost and which should be cancelled.
 
-        Also extends an expired lease if nobody else claimed the trial. Unknown ids count as lost."""
+        Also extends an expired lease if no other worker claimed the trial. Unknown ids count as lost."""
 
     async def asked_to_stop(self, worker: str) -> frozenset[int]:
         """Cancelled trials of this worker. Cheaper than a renewal, because workers ask often."""

@@ -78,7 +78,7 @@ class EngineCommands:
             raise
 
     async def _until_ended(self, exec_id: str, reading: asyncio.Task[None]) -> None:
-        """A background process may hold the output for ever, so the state of the command itself is polled too."""
+        """A background process may hold the output forever, so the state of the command itself is polled too."""
         while not reading.done():
             await asyncio.wait({reading}, timeout=_LOOK_SEC)
             if reading.done():

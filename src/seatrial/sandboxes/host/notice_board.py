@@ -1,4 +1,4 @@
-"""Small files that sandboxes can read and not change, and that this process writes anew while they run.
+"""Small files that sandboxes can read and not change, and that this process rewrites while they run.
 
 They are in memory, in a mount of the threads of ``PrivateMounts``, so nothing of them stays when the process ends. A
 sandbox borrows a directory of it (``lent_tree``); what it sees of the mount names no path of this machine.

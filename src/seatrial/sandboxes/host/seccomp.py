@@ -5,7 +5,7 @@ profile lets every container make user namespaces and mount inside them, for nes
 CAP_SYS_ADMIN, as with Docker. Sockets are held to a list of families (``socket_rules``), which is stricter than Docker,
 and so are files by handle, descriptors of other processes and rings (io_uring), whose operations no filter sees.
 
-TIOCSTI is not filtered: no terminal reaches from a sandbox to anything else, so there is nobody to type for.
+TIOCSTI is not filtered: no terminal reaches from a sandbox to anything else, so typing into one reaches nothing.
 
 Compiling a profile takes the runtime 20 ms. crun leaves what it compiled beside the container's state, so the first
 sandbox pays and ``CompiledFilters`` hands the same bytes to all later ones.

@@ -162,7 +162,7 @@ class _Files:
         return self.hold(ends[0]), self.hold(ends[1])
 
     def release(self, file: int) -> int:
-        """The file stays open; whoever gets it closes it."""
+        """The file stays open; the caller closes it."""
         self._held.discard(file)
         return file
 

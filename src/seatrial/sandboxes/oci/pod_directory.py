@@ -1,8 +1,8 @@
 """The directory of one pod, and what is mounted and written there before its containers start.
 
-``pod`` makes it in a thread of ``PrivateMounts``. The containers take the mounts over; from then on nothing of them is
-left in this process's sight. Whatever the sandbox can write to is on a disk image of its own (``disk_image``), where
-the machine can make one.
+``pod`` makes it in a thread of ``PrivateMounts``. The containers take the mounts over; from then on this process does
+not see them any more. Whatever the sandbox can write to is on a disk image of its own (``disk_image``), where the
+machine can make one.
 """
 
 from __future__ import annotations

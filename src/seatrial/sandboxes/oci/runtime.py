@@ -93,11 +93,11 @@ def _refuse_others(name: str) -> None:
 
 
 def _refuse_old_gvisor(version: str) -> None:
-    """Releases are named by their days; one that has another name is somebody's own."""
+    """Releases are named by their dates; one with another name is somebody's own build."""
     released = re.search(r"20\d{6}", version)
     if released is not None and int(released.group()) < _OLDEST_GVISOR:
         raise SetupProblem(
-            f"This gVisor is too old: {version}. Releases before {_OLDEST_GVISOR} start no sandbox of ours.",
+            f"This gVisor is too old: {version}. Releases before {_OLDEST_GVISOR} cannot start Seatrial's sandboxes.",
             fix=f"{_INSTALL_GVISOR}, or leave SEATRIAL_OCI_RUNTIME empty.",
         )
 

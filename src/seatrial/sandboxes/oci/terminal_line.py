@@ -1,8 +1,8 @@
 """Plain tmux commands of an agent, answered by the tmux server in its sandbox without a process for each.
 
 terminus-2 runs some twenty tmux commands in a short trial. Each would be a runtime, a shell and tmux's client, which
-does nothing but to pass its arguments on to the server. ``terminal.tmux_client`` does that from here. Whatever is not
-plain goes the usual way, and so does everything for good once a server was not understood.
+only passes its arguments on to the server. ``terminal.tmux_client`` does that from here. A command that is not plain
+goes the usual way, and so do all later ones once an answer of the server was not understood.
 """
 
 from __future__ import annotations

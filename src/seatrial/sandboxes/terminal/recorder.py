@@ -127,7 +127,7 @@ def relay(master: int, cast: Cast, keep_input: bool) -> None:
     """Copies bytes between the two terminals until the inner one ends, and records them.
 
     Typed bytes wait here until the inner terminal takes them. A blocking write would stop the reading of output, and
-    with a long paste both sides would wait for each other for ever."""
+    with a long paste both sides would wait for each other forever."""
     resized, wake = os.pipe()
     os.set_blocking(wake, False)
     os.set_blocking(master, False)

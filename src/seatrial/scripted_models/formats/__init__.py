@@ -1,6 +1,6 @@
 """The wire formats that scripted models speak. Each reads requests into one shape, and writes answers from one.
 
-They are written apart from ``gateway.wire``, and share nothing with it: each shows that the other is right.
+They are written apart from ``gateway.wire``, and share no code with it, so that each tests the other.
 """
 
 from __future__ import annotations

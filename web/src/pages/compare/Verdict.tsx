@@ -41,7 +41,7 @@ export function Verdict({ item }: { item: Comparison }) {
             </Line>
             <EffortLine name="Cost / trial" of={efforts.cost_usd} write={dollars} none="cost not reported by both" />
             <EffortLine name="Tokens / trial" of={efforts.tokens} write={tokens} none="tokens not reported by both" />
-            <EffortLine name="Time / trial" of={efforts.seconds} write={seconds} none="no time of both" />
+            <EffortLine name="Time / trial" of={efforts.seconds} write={seconds} none="time not reported by both" />
           </tbody>
         </table>
       </div>

@@ -11,7 +11,11 @@ export function Settled({ report }: { report: Schemas["JobReport"] | undefined }
         <div className="flex flex-col gap-2.5">
           <p className="font-medium">{found.sentence}</p>
           <Figures>
-            <Figure name="looks" value={`${found.looks_made} of ${found.looks_planned}`} hint="After these many trials the answer is looked for" />
+            <Figure
+              name="looks"
+              value={`${found.looks_made} of ${found.looks_planned}`}
+              hint="How often the answer was checked, of the planned checks"
+            />
             <Figure name="trials run" value={`${count(found.trials_run)} of ${count(found.trials_planned)}`} />
             <Figure name="not needed" value={`${count(found.not_needed)} (${percent(found.saving)})`} />
             <Figure name="tasks run" value={`${count(found.tasks_run)} of ${count(found.tasks)}`} />

@@ -48,7 +48,7 @@ export function Budget({ wish, change }: { wish: Wish; change: (part: Partial<Wi
           {today.data ? (
             left ? (
               <>
-                Today is left of this installation’s budget: <strong>{left}</strong>.
+                Left of this installation’s budget for today: <strong>{left}</strong>.
               </>
             ) : (
               `This installation has no budget for a day. Spent today: ${spent || "nothing"}.`

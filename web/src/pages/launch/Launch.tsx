@@ -46,7 +46,7 @@ export default function Launch() {
 function lookedUp(wish: Wish, known: string[]): Start {
   const { digests, unknown } = wholeDigests(wish.tasks, known);
   const few = unknown.slice(0, 5).join(", ") + (unknown.length > 5 ? ", …" : "");
-  const notice = unknown.length && !wish.dataset ? `Not in the library, or not one task only: ${few}.` : "";
+  const notice = unknown.length && !wish.dataset ? `Not in the library, or the name of several tasks: ${few}.` : "";
   return { wish: { ...wish, tasks: wish.dataset ? [] : digests }, notice };
 }
 

@@ -38,7 +38,7 @@ export default function Leaderboard() {
         <Filters choices={CHOICES} />
       </header>
       <p className="max-w-4xl text-sm text-ink-soft">
-        The newest eligible job stands for a configuration; without one, the newest that has a score. Jobs are never
+        The newest eligible job represents a configuration; without one, the newest that has a score. Jobs are never
         pooled: the others are listed beside it. A board has configurations that ran exactly the same tasks.{" "}
         {found.data ? `Rules: ${found.data.rules} ${found.data.version}, and all tasks of a dataset.` : ""}
       </p>

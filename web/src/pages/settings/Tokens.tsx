@@ -77,7 +77,7 @@ export function Tokens() {
           <ConfirmButton
             kind="quiet"
             disabled={busy}
-            question={`Revoke the token ${token.name}? Whoever uses it is refused from now on. This cannot be undone.`}
+            question={`Revoke the token ${token.name}? It is refused from now on. This cannot be undone.`}
             verb="Revoke the token"
             onConfirm={() =>
               void act(() => api.DELETE("/api/v1/tokens/{token_id}", { params: { path: { token_id: token.id } } }))

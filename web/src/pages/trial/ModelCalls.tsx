@@ -49,7 +49,14 @@ const COLUMNS: Column<Call>[] = [
     (call) => call.status,
     (call) => (call.tries ? undefined : "Refused by the gate; nothing was sent"),
   ),
-  figures("tries", "Tries", "4rem", (call) => count(call.tries), (call) => call.tries, () => "Requests to the provider"),
+  figures(
+    "tries",
+    "Requests",
+    "5rem",
+    (call) => count(call.tries),
+    (call) => call.tries,
+    () => "Requests to the provider",
+  ),
   figures(
     "waited",
     "Waited",

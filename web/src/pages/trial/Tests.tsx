@@ -99,7 +99,7 @@ function Line({ test, was }: { test: Test; was: string | undefined }) {
 function rewards(trial: Schemas["TrialDetail"]): string {
   const found = Object.entries(trial.result?.rewards ?? {}).map(([name, value]) => `${name} ${String(value)}`);
   return found.length
-    ? `The verifier told no single tests; what it gave decides: ${found.join(", ")}.`
+    ? `The verifier reported no single tests; its rewards decide: ${found.join(", ")}.`
     : "The verifier did not run, or reported no tests.";
 }
 

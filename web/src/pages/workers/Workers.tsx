@@ -136,9 +136,9 @@ function Warnings({ workers }: { workers: Schemas["WorkerItem"][] }) {
   const told = workers.flatMap((worker) => {
     if (!worker.alive)
       return [
-        `${shortName(worker.worker)} has gone silent. What it held is given to others as soon as its lease is over.`,
+        `${shortName(worker.worker)} sends no heartbeats. Other workers get its trials when its lease has run out.`,
       ];
-    const paused = worker.paused ? [`${shortName(worker.worker)} takes nothing new: ${worker.paused}`] : [];
+    const paused = worker.paused ? [`${shortName(worker.worker)} claims no trials: ${worker.paused}`] : [];
     const troubles = (worker.troubles ?? []).map(
       (trouble) => `${shortName(worker.worker)}: ${trouble.duty} failed ${trouble.count} times: ${trouble.error}`,
     );

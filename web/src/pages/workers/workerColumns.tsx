@@ -43,7 +43,7 @@ export const WORKER_COLUMNS: Column<Worker>[] = [
     id: "sandboxes",
     name: "Sandboxes",
     width: "minmax(8rem, 1fr)",
-    cell: (worker) => worker.sandboxes?.join(", ") || (worker.starting ? "finding out …" : "–"),
+    cell: (worker) => worker.sandboxes?.join(", ") || (worker.starting ? "checking …" : "–"),
     value: (worker) => worker.sandboxes?.join(" "),
   },
   {
