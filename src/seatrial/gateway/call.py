@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 
 from seatrial.domain.model_calls.model_call import CallUsage, ModelCall
 from seatrial.domain.model_calls.prices import CallCost, cost_of
+from seatrial.engine.budgets.trial_budget import BudgetUnknown
 from seatrial.errors import ModelFault
 from seatrial.gateway.answer_writer import AnswerWriter, NotRead
 from seatrial.gateway.body_memory import Hold
@@ -103,6 +104,9 @@ class OneCall:
         except OutOfBudget as lost:
             self._error, self._over_budget = f"the budget has no room for another request: {lost}", True
             await self._refuse("over_budget", "The budget has no room for another request.", answer)
+        except BudgetUnknown:
+            self._error = f"no answer, and {self._budget_unknown()}"
+            await self._refuse("upstream_away", f"There is {self._error}.", answer)
         except (ConnectionError, asyncio.CancelledError) as end:
             why = str(end) if isinstance(end, NotRead) else "the agent closed the connection"
             self._error = self._error or why
@@ -209,8 +213,9 @@ class OneCall:
             if meter is not None and not self._over_budget:
                 await answer.piece(meter.end())
             await answer.end()
-        except UpstreamFault as fault:
-            self._error = f"the answer broke off: {fault.kind}"
+        except (UpstreamFault, BudgetUnknown) as fault:
+            why = fault.kind if isinstance(fault, UpstreamFault) else self._budget_unknown()
+            self._error = f"the answer broke off: {why}"
             last = b"" if meter is None else meter.broken("The model's service broke off its answer.")
             self._record(last)
             await answer.piece(last)
@@ -235,6 +240,12 @@ class OneCall:
             self._record(last)
             passed += last
         await answer.piece(passed)
+
+    def _budget_unknown(self) -> str:
+        """Why the call ends here. Unless a later call succeeds, a failed grade says nothing about the agent."""
+        why = "the store did not say what is left of the budget"
+        self.calls.health.given_up = ModelFault(f"A model call was ended: {why}")
+        return why
 
     def _record(self, piece: bytes) -> None:
         if self._kept is not None:

@@ -29,13 +29,14 @@ class Grant(Protocol):
         """What the answer may have at most; ``None`` if the call's own limit is within the budget."""
 
     def allows(self, output_tokens: int) -> bool:
-        """Whether an answer that has this many tokens so far is still within the budget."""
+        """Whether an answer that has this many tokens so far is still within the budget. Raises ``BudgetUnknown`` if it
+        needs more than was reserved, and the store has not answered for seconds."""
 
     def lose(self) -> None:
         """A request was sent, and its usage is unknown. Its expected price is added to what the call is settled at."""
 
     def allows_another(self) -> bool:
-        """Whether the budget allows another request in addition to the lost ones."""
+        """Whether the budget allows another request in addition to the lost ones. Raises ``BudgetUnknown``."""
 
     def settle(self, usage: CallUsage, cost_usd: float | None) -> None: ...
 

@@ -8,11 +8,12 @@ much more the call may cost. Near the cap, the answer's length is clamped to tha
 from __future__ import annotations
 
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from seatrial.domain.model_calls.budget import NOTHING, Amount
 from seatrial.domain.model_calls.model_call import CallUsage
-from seatrial.engine.budgets.trial_budget import PATIENCE_SEC, Refused, Reservation, TrialBudget
+from seatrial.engine.budgets.trial_budget import PATIENCE_SEC, BudgetUnknown, Refused, Reservation, TrialBudget
 from seatrial.gateway.call_budget import NotGranted
 from seatrial.gateway.routes import Route
 from seatrial.gateway.wire import CallRequest
@@ -180,7 +181,8 @@ class BudgetGrant:
 
     def settle_unknown(self) -> None:
         """At least what its stream had cost so far."""
-        self._reservation.stretch(self._lost + self._expected.most(self._tariff.amount(self._seen)))
+        with suppress(BudgetUnknown):  # what it used counts all the same
+            self._reservation.stretch(self._lost + self._expected.most(self._tariff.amount(self._seen)))
         self._reservation.settle_unknown()
 
     def cancel(self) -> None:

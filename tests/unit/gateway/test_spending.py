@@ -228,6 +228,42 @@ async def test_a_stream_that_the_agent_closes_costs_what_it_had(tmp_path: Path, 
     assert status(refused) in (400, 402) and door.noted()[1].tries == 0
 
 
+@by_stream
+async def test_a_stream_ends_without_a_mark_if_the_store_does_not_say_what_is_left(
+    tmp_path: Path, stream: Stream
+) -> None:
+    """Half of the budget is reserved for it. It needs more after the store was silent for too long."""
+    now, passed = [0.0], asyncio.Event()
+    with budget(Cap(dollars=3.0), elapsed=lambda: now[0]) as spends:
+        [held] = [held for held in spends._slices() if held.is_capped]
+        held.users.add(2)  # another trial may want the other half
+        async with streaming(stream, 10**9, passed) as (url, gone), capped(tmp_path, url, spends) as door:
+            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+            writer.write(stream.question())
+            got = b""
+            while piece := await reader.read(65536):
+                got += piece
+                now[0] = 60.0
+                passed.set()
+            writer.close()
+            await gone.wait()
+        assert spends.refused is None and 1.5 <= spends.spent.dollars <= 1.7
+    (noted,) = door.noted()
+    assert status(got) == 200 and not noted.over_budget and "what is left of the budget" in (noted.error or "")
+    assert not door.calls.sums.over_budget and "what is left" in str(door.calls.health.given_up)
+
+
+async def test_a_request_is_not_repeated_if_the_store_does_not_say_what_is_left(tmp_path: Path) -> None:
+    async with provider(CUT, told(50)) as model:
+        with budget(Cap(dollars=5.0), elapsed=lambda: 60.0 if model.heard else 0.0) as spends:
+            async with capped(tmp_path, model.url, spends, HASTY) as door:
+                refused = await ask(door, max_tokens=200)
+            assert spends.refused is None and spends.spent.dollars == 0.2, "it may have been answered"
+    (noted,) = door.noted()
+    assert status(refused) == 400 and b"what is left of the budget" in refused and len(model.heard) == 1
+    assert not noted.over_budget and door.calls.health.given_up is not None
+
+
 async def test_an_answer_that_broke_off_is_settled_at_what_was_expected(tmp_path: Path) -> None:
     given = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 500\r\n\r\ndata: {}\n\n"
     with budget(Cap(dollars=5.0)) as spends:

@@ -71,7 +71,11 @@ class HeldSlice:
         """What may still be promised. Nothing once the lease may be over, because another worker may have the slice."""
         if not self.is_capped:
             return WITHOUT_CAP
-        return self._ceiling - self.spent - self.promised if now < self._valid_until else NOTHING
+        return self._ceiling - self.spent - self.promised if self.is_trusted(now) else NOTHING
+
+    def is_trusted(self, now: float) -> bool:
+        """Whether the store answered recently, so that no other worker can have the slice."""
+        return not self.is_capped or now < self._valid_until
 
     def left(self) -> Amount | None:
         """The most that can be left of the whole cap, by the store's last answer; ``None`` before the first."""

@@ -41,6 +41,10 @@ class Refused:
         return f"The budget of {whose} is spent."
 
 
+class BudgetUnknown(Exception):
+    """The store has not answered for so long that nobody here knows what is left. No cap is known to be spent."""
+
+
 class Reservation:
     """One call's part of the budgets. Ends with exactly one of ``settle``, ``settle_unknown`` and ``release``; the
     first of them counts. A call whose block is left without any of them is settled as unknown."""
@@ -56,7 +60,7 @@ class Reservation:
 
     def stretch(self, used: Amount) -> bool:
         """Whether a stream that has cost this much may go on. Takes more of what is free. If it returns ``False``, cut
-        the stream and settle it; the trial is over its budget."""
+        the stream and settle it; the trial is over its budget. Raises ``BudgetUnknown``; then settle it, too."""
         if self.is_settled:
             return False
         self._used = used
@@ -161,7 +165,10 @@ class TrialBudget:
                 budgets.tell()
 
     def free(self, slices: tuple[HeldSlice, ...]) -> Amount:
+        """What a call under way may still take. Raises ``BudgetUnknown``."""
         now, free = self._budgets.elapsed(), WITHOUT_CAP
+        if not all(held.is_trusted(now) for held in slices):
+            raise BudgetUnknown
         for held in slices:
             free = free.least(held.room(now))
         return free

@@ -25,7 +25,7 @@ from hypothesis.stateful import (
 from seatrial.domain.model_calls.budget import NOTHING, Amount, Budget, Cap, Scope
 from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 from seatrial.engine.budgets.slices import Budgets
-from seatrial.engine.budgets.trial_budget import Refused, Reservation, TrialBudget
+from seatrial.engine.budgets.trial_budget import BudgetUnknown, Refused, Reservation, TrialBudget
 from seatrial.errors import StoreUnavailable
 from seatrial.testing.memory_store.budgets import MemoryBudgets
 from tests.properties import trying
@@ -147,7 +147,11 @@ class BudgetMachine(RuleBasedStateMachine):
         """Its answer comes in pieces, and is cut at the cap."""
         if call is not None and call.is_under_way:
             used = max(call.used, round(part * call.expected))
-            if call.reservation.stretch(Amount(tokens=used)):
+            try:
+                goes_on = call.reservation.stretch(Amount(tokens=used))
+            except BudgetUnknown:
+                goes_on = False
+            if goes_on:
                 assert call.most >= used
                 call.used = used
             else:

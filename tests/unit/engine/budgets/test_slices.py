@@ -14,7 +14,7 @@ import pytest
 from seatrial.domain.model_calls.budget import Amount, Budget, Cap, Scope
 from seatrial.domain.model_calls.budget_slices import SliceGrant, SliceReport
 from seatrial.engine.budgets.slices import EVERY_SEC, Budgets
-from seatrial.engine.budgets.trial_budget import Refused, Reservation, TrialBudget
+from seatrial.engine.budgets.trial_budget import BudgetUnknown, Refused, Reservation, TrialBudget
 from seatrial.engine.clock import Clock
 from seatrial.errors import StoreUnavailable
 from seatrial.testing.memory_store.budgets import MemoryBudgets
@@ -246,7 +246,9 @@ def test_a_worker_that_is_presumed_dead_cannot_spend_its_old_slice() -> None:
                 (await granted(other, usd(9.4))).settle(usd(9.4))
                 await ground.workers[1].sync()
                 ground.store.is_away = True
-                assert not stream.stretch(usd(0.8)), "beyond its own reservation there is nothing"
+                with pytest.raises(BudgetUnknown):  # beyond its own reservation
+                    stream.stretch(usd(0.8))
+                assert stopped.refused is None, "no cap is known to be spent"
                 refused = await stopped.reserve(usd(0.2), patience_sec=3)
                 assert isinstance(refused, Refused) and not refused.is_spent and "in 3 s" in refused.message
                 ground.store.is_away = False
