@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
+from tests.waiting import LIMIT_SEC
+
 _ID = re.compile(rb"^id: (\d+)-\d+\nevent: (?!end)", re.MULTILINE)
 
 
@@ -42,7 +44,7 @@ async def listening(address: str, path: str, count: int) -> AsyncIterator[list[E
     ready = asyncio.Semaphore(0)
     tasks = [asyncio.create_task(_hear(address, path, ear, ready)) for ear in ears]
     try:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LIMIT_SEC):
             for _ in ears:
                 await ready.acquire()
         yield ears

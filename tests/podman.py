@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.engine import Engine, answers, spawn, stop_engine
+from tests.waiting import LIMIT_SEC
 
 INSTALL = "Run: scripts/system-packages.sh test"
-_START_SEC = 120.0
 _MANY = 1 << 20
 _CONFIGURATION = """[containers]
 default_ulimits = ["nofile={files}:{files}", "nproc={processes}:{processes}"]
@@ -89,7 +89,7 @@ def _end_monitors(directory: Path) -> None:
 
 def _await_answer(engine: Engine) -> None:
     assert engine.pid is not None and engine.directory is not None
-    deadline = time.monotonic() + _START_SEC
+    deadline = time.monotonic() + LIMIT_SEC
     while not answers(engine.host):
         if os.waitpid(engine.pid, os.WNOHANG)[0] or time.monotonic() > deadline:
             raise RuntimeError(f"podman did not start:\n{(engine.directory / 'service.log').read_text()[-2000:]}")

@@ -120,7 +120,7 @@ def service_up(cli: CommandLine, *arguments: str, **environment: str) -> Iterato
 
 def _stop(running: Running) -> None:
     """Twice, so that trials under way are given back; one that does not go is made to."""
-    for patience in (1, 20):
+    for patience in (1, LIMIT_SEC):
         with suppress(subprocess.TimeoutExpired):
             running.signal(signal.SIGTERM)
             running.process.wait(patience)

@@ -19,7 +19,7 @@ difficulty: {difficulty}
 category: {category}
 parser_name: pytest
 max_agent_timeout_sec: 240.0
-max_test_timeout_sec: 30.0
+max_test_timeout_sec: 240.0
 """
 RUN_TESTS = """#!/bin/bash
 bash "$TEST_DIR/check.sh" && first=PASSED || first=FAILED
@@ -45,7 +45,7 @@ class SmallTask:
         if self.old:
             return self._write_old(folder, block)
         verdict = f"if ( {self.check} ); then echo 1; else echo 0; fi > /logs/verifier/reward.txt"
-        root = write_task(folder, self.name, test=verdict, category="new", agent_timeout=240.0)
+        root = write_task(folder, self.name, test=verdict, category="new", agent_timeout=240.0, verifier_timeout=240.0)
         (root / "instruction.md").write_text(f"{block}\n")
         return root
 

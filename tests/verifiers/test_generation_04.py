@@ -15,7 +15,7 @@ from tests.engine import Engine
 from tests.verifiers.conftest import NewEvaluation
 from tests.verifiers.generations import Evaluation, sandboxes_of_rollouts
 from tests.verifiers.tasks import TEN, SmallTask, give_uv, write_faulty, write_ten
-from tests.waiting import until
+from tests.waiting import LIMIT_SEC, until
 
 pytestmark = [pytest.mark.sandbox, pytest.mark.timeout(600)]
 
@@ -121,8 +121,8 @@ def test_an_interrupted_evaluation_leaves_no_sandbox(evaluation: NewEvaluation, 
     done = evaluation("v04")
     SmallTask("long", ("sleep 300",), "true", 1.0).write(done.folder / "tasks")
     running = done.start(command(done, done.folder / "tasks", "-r", "4", "-c", "4"))
-    until(lambda: len(sandboxes_of_rollouts(image_cache, running.pid)) == 4, "four sandboxes", 120)
+    until(lambda: len(sandboxes_of_rollouts(image_cache, running.pid)) == 4, "four sandboxes")
     mine = sandboxes_of_rollouts(image_cache, running.pid)
     os.kill(running.pid, signal.SIGINT)
-    running.wait(120)
+    running.wait(LIMIT_SEC)
     until(lambda: not traces(image_cache, mine), "nothing left")

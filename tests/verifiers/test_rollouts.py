@@ -26,7 +26,7 @@ from tests.command_line import traces
 from tests.engine import Engine
 from tests.task_files import write_task
 from tests.verifiers.generations import sandboxes_of_rollouts
-from tests.verifiers.tasks import ANSWERED, SmallTask, write_faulty
+from tests.verifiers.tasks import write_faulty
 from tests.waiting import LIMIT_SEC, eventually, until
 
 pytestmark = pytest.mark.sandbox
@@ -52,7 +52,8 @@ def found(settings: Settings, place: Path) -> FoundTask:
 
 @pytest.fixture
 def task(settings: Settings, tmp_path: Path) -> FoundTask:
-    return found(settings, SmallTask("small", (), ANSWERED, 1.0).write(tmp_path / "tasks"))
+    """Its limits only end a hang: many rollouts of it may be open, and graded, at the same time."""
+    return found(settings, write_task(tmp_path / "tasks", "small", agent_timeout=1800.0, verifier_timeout=1800.0))
 
 
 class SweepsLater(RolloutHost):
@@ -86,11 +87,16 @@ async def test_the_tests_decide(host: RolloutHost, task: FoundTask) -> None:
 
 async def test_rollouts_of_one_task_share_nothing(host: RolloutHost, task: FoundTask) -> None:
     first, second = await asyncio.gather(host.open(task), host.open(task))
-    await first.execute_commands(["echo here > /app/left", "(sleep 60 &)"])
+    await first.execute_commands(["echo here > /app/left", "(sleep 600 &)"])
+
+    async def sleeps() -> bool:
+        return "sleep" in await first.execute_commands(["cat /proc/[0-9]*/comm"])
+
+    await eventually(sleeps, "what was left in the background has begun")
     assert "here" in await first.execute_commands(["cat /app/left"])
     assert "No such file" in await second.execute_commands(["cat /app/left"])
     assert "sleep" not in await second.execute_commands(["cat /proc/[0-9]*/comm"])
-    assert "sleep" in await first.execute_commands(["cat /proc/[0-9]*/comm"])
+    assert await sleeps()
 
 
 async def test_the_terminal_tells_status_and_stays_where_it_was(host: RolloutHost, task: FoundTask) -> None:
@@ -113,19 +119,34 @@ async def test_long_output_keeps_its_end_and_says_what_is_missing(host: RolloutH
 async def test_a_command_that_takes_too_long_is_killed_and_the_rollout_goes_on(
     settings: Settings, task: FoundTask
 ) -> None:
-    async with RolloutHost(settings, RolloutRules(command_timeout_sec=3.0)) as host:
-        rollout = await host.open(task)
-        assert "killed after 3 seconds" in await rollout.execute_commands(["sleep 50"])
-        assert "sleep" not in await rollout.execute_commands([SOLVE, "cat /proc/[0-9]*/comm"])
-        assert (await rollout.grade()).passed
+    for seconds in (3, 30, 120):  # a busy machine may need more than the first for a command that ends by itself
+        async with RolloutHost(settings, RolloutRules(command_timeout_sec=seconds)) as host:
+            rollout = await host.open(task)
+            assert f"killed after {seconds} seconds" in await rollout.execute_commands(["sleep 600"])
+            if "killed after" in await rollout.execute_commands([SOLVE]):
+                continue
+
+            async def is_gone() -> bool:
+                names = await rollout.execute_commands(["cat /proc/[0-9]*/comm"])  # noqa: B023 - ends before the next
+                return "sleep" not in names and "killed after" not in names
+
+            await eventually(is_gone, "what was killed is gone")
+            assert (await rollout.grade()).passed
+            return
+    raise AssertionError("no command ends by itself any more")
 
 
 async def test_the_tasks_own_limit_ends_the_attempt_which_is_graded(
     settings: Settings, host: RolloutHost, tmp_path: Path
 ) -> None:
-    task = found(settings, write_task(tmp_path, "short", agent_timeout=10.0))
-    rollout = await host.open(task)
-    answer = await rollout.execute_commands([SOLVE, "sleep 30"])
+    for seconds in (10.0, 60.0, 180.0):  # a busy machine may need more than the first for the solution
+        task = found(settings, write_task(tmp_path / f"{seconds:g}", "short", agent_timeout=seconds))
+        rollout = await host.open(task)
+        await rollout.execute_commands([SOLVE])
+        if not rollout.out_of_time:
+            break
+        await rollout.close()
+    answer = await rollout.execute_commands(["sleep 600"])
     assert "the time for this task is over" in answer
     assert rollout.out_of_time
     graded = await rollout.grade()

@@ -19,9 +19,12 @@ _EXPIRES_MINUTES = 60
 class EcsTask:
     """The task of this worker."""
 
-    def __init__(self, agent_uri: str, expires_minutes: int = _EXPIRES_MINUTES) -> None:
+    def __init__(
+        self, agent_uri: str, expires_minutes: int = _EXPIRES_MINUTES, patience_sec: float = _PATIENCE_SEC
+    ) -> None:
         self._url = f"{agent_uri.rstrip('/')}/task-protection/v1/state"
         self._expires_minutes = expires_minutes
+        self._patience_sec = patience_sec
 
     @property
     def renew_sec(self) -> float:
@@ -40,7 +43,7 @@ class EcsTask:
 
     async def _put(self, wish: dict[str, object]) -> dict[str, Any]:
         try:
-            async with httpx.AsyncClient(timeout=_PATIENCE_SEC, trust_env=False) as client:
+            async with httpx.AsyncClient(timeout=self._patience_sec, trust_env=False) as client:
                 answer = await client.put(self._url, json=wish)
                 told = answer.json()
         except (httpx.HTTPError, ValueError) as fault:

@@ -21,7 +21,7 @@ from seatrial.ports.store import Heartbeat
 log = logging.getLogger(__name__)
 
 _CHANNEL = "seatrial_work"
-_CONNECT_SEC = 5.0
+_PATIENCE_SEC = 5.0
 _REFUSED_SEC = 1.0
 """After a failed connection, the next one is tried this much later."""
 _NAMED = {"application_name": "seatrial"}
@@ -34,8 +34,10 @@ _AWAY = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError)
 class PostgresWakeUp:
     """One per process and event loop."""
 
-    def __init__(self, url: str) -> None:
-        """Takes the URL of the store, with the options that SQLAlchemy's driver knows."""
+    def __init__(self, url: str, patience_sec: float = _PATIENCE_SEC) -> None:
+        """Takes the URL of the store, with the options that SQLAlchemy's driver knows. A server that does not answer
+        within ``patience_sec`` is away."""
+        self._patience_sec = patience_sec
         parsed = make_url(url)
         _, options = parsed.get_dialect()().create_connect_args(parsed)
         self._options = {name: value for name, value in options.items() if not name.startswith(_OF_SQLALCHEMY)}
@@ -81,13 +83,13 @@ class PostgresWakeUp:
             self._listening.cancel()
         if self._connection is not None:
             with contextlib.suppress(*_AWAY):
-                await self._connection.close(timeout=_CONNECT_SEC)
+                await self._connection.close(timeout=self._patience_sec)
 
     async def _ask(self, statement: str) -> None:
         """One at a time: the driver refuses a second operation on a connection."""
         async with self._asking:
             connection = await self._open()
-            await connection.execute(statement, timeout=_CONNECT_SEC)
+            await connection.execute(statement, timeout=self._patience_sec)
 
     async def _listen(self) -> None:
         """Makes sure that announcements of others arrive. Without a server there is nothing to hear."""
@@ -100,7 +102,7 @@ class PostgresWakeUp:
     async def _open(self) -> asyncpg.Connection:
         async with self._opening:
             if self._connection is None or self._connection.is_closed():
-                connection = await asyncpg.connect(timeout=_CONNECT_SEC, server_settings=_NAMED, **self._options)
+                connection = await asyncpg.connect(timeout=self._patience_sec, server_settings=_NAMED, **self._options)
                 await connection.add_listener(_CHANNEL, _setter(self._announced))
                 self._connection = connection
                 self._announced.set()  # something may have been announced while nobody listened

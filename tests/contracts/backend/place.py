@@ -24,6 +24,7 @@ from seatrial.settings import Settings
 from seatrial.testing.fake_runner import FakeRunner
 from seatrial.wiring import Installation, assemble_worker, open_installation
 from tests.task_files import write_task
+from tests.waiting import LIMIT_SEC
 
 _URL = "http://127.0.0.1:8000"
 
@@ -64,7 +65,7 @@ class Place:
 
     async def work_off(self, job: Job, runner: Runner | None = None) -> None:
         """Until every trial of the job has ended."""
-        async with self.working(runner), asyncio.timeout(60):
+        async with self.working(runner), asyncio.timeout(LIMIT_SEC):
             while (await self.here.store.jobs.get(job.id)).ended_at is None:
                 await asyncio.sleep(0.01)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from seatrial.domain.result import Result
@@ -33,16 +35,20 @@ async def test_tables_and_reports_take_as_many_requests_whatever_the_number_of_t
     small, large = await place.submit("a"), await place.submit("b", "c", attempts=15)
     for job in (small, large):
         await place.work_off(job)
-    asked = []
+    asked, watched = [], []
     for job in (small, large):
         before = len(place.requests)
         await place.backend.jobs.get(job.id)
         await place.backend.jobs.rows(job.id)
         await place.backend.jobs.report(job.id, tests=True)
         await place.backend.jobs.failures(job.id)
-        await place.backend.runs.watch(job, as_json=True)
         asked.append(len(place.requests) - before)
-    assert asked[0] == asked[1]
+        before = len(place.requests)
+        await place.backend.runs.watch(job, as_json=True)
+        # It looks at the job itself every second, until it has heard that the job has ended.
+        paths = [path for path in place.requests[before:] if path != f"/api/v1/jobs/{job.id}"]
+        watched.append(Counter(path.replace(f"/{job.id}", "/n") for path in paths))
+    assert asked[0] == asked[1] and watched[0] == watched[1]
     before = len(place.requests)
     assert len(await place.backend.jobs.page(20, None)) == 2
     assert len(place.requests) - before <= 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from seatrial.cli.commands.trial_logs import print_follow, print_log, print_raw, print_timeline
@@ -11,6 +13,7 @@ from seatrial.domain.trial import Cause, Outcome, Trial
 from seatrial.errors import NotFound
 from seatrial.testing.fake_runner import FAIL, FakeRunner
 from tests.contracts.backend.place import Place
+from tests.waiting import eventually
 
 OUTPUT = b"".join(b"line %d\n" % number for number in range(50)) + b"FAILED \x1b[31mthe answer is 41\x1b[0m\n"
 FILES = {"agent/log.txt": b"hello\n", "verifier/test-stdout.txt": OUTPUT, "trial.log": b"begun\n"}
@@ -67,7 +70,15 @@ async def test_a_trial_is_followed_while_it_runs(place: Place, capsys: pytest.Ca
     [row] = await place.backend.jobs.rows(job.id)
     with pytest.raises(NotFound, match="--follow"):
         await print_timeline(place.backend, row.trial.id, None)
+    following, told = asyncio.create_task(print_follow(place.backend, row.trial.id)), ""
+
+    def is_followed() -> bool:
+        nonlocal told
+        told += capsys.readouterr().out
+        return bool(told)
+
+    await eventually(is_followed, "the first line")
     async with place.working(FakeRunner(results={"a": (FAIL,)}, files=FILES)):
-        assert await print_follow(place.backend, row.trial.id) == 0
-    told = capsys.readouterr().out
+        assert await following == 0
+    told += capsys.readouterr().out
     assert "attempt 1: queued\n" in told and "  failed\n" in told and "  | FAILED the answer is 41\n" in told

@@ -12,6 +12,7 @@ from seatrial.domain.result import Result
 from seatrial.domain.trial import Cause, Outcome
 from seatrial.testing.fake_runner import FAIL, FakeRunner
 from tests.contracts.backend.place import Place
+from tests.waiting import eventually
 
 BROKEN = Result(outcome=Outcome.ERROR, cause=Cause.VERIFIER, message="The tests did not start.")
 
@@ -39,9 +40,7 @@ async def test_an_interrupt_leaves_the_job_as_it_is(place: Place, capsys: pytest
     job = await place.submit("a")
     before = signal.getsignal(signal.SIGINT)
     watching = asyncio.create_task(place.backend.runs.watch(job, as_json=True))
-    async with asyncio.timeout(60):
-        while signal.getsignal(signal.SIGINT) is before:  # until it listens to signals
-            await asyncio.sleep(0.01)
+    await eventually(lambda: signal.getsignal(signal.SIGINT) is not before, "it listens to signals")
     os.kill(os.getpid(), signal.SIGINT)
     assert await watching == 130
     assert f"Job {job.id} continues" in capsys.readouterr().err

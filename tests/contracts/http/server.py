@@ -78,7 +78,9 @@ async def serving(home: Path, runner: Runner | None, capacity: int = 8, **change
     app = create_app(settings)
     listener = listen("127.0.0.1", 0)
     address = address_of(listener)
-    async with ApiServer(app, listener, 5), httpx.AsyncClient(base_url=address, timeout=120, trust_env=False) as http:
+    # Some answers come when a whole trial has ended.
+    client = httpx.AsyncClient(base_url=address, timeout=2 * LIMIT_SEC, trust_env=False)
+    async with ApiServer(app, listener, 5), client as http:
         installation: Installation = app.state.service.installation
         async with _working(installation, runner, capacity):
             yield Server(http, installation, app.state.service.waiting)

@@ -94,9 +94,9 @@ async def test_a_client_that_goes_away_has_its_sandbox_removed(tmp_path: Path, i
     async with ScriptedModels() as models, in_sandboxes(tmp_path / "home", image_cache) as server:
         wish = request(models, "shell", task="answer-file")
         wish["params"]["metadata"] = {"problem_statement": "Wait.\n\n```sh\nsleep 600\n```\n"}
-        async with httpx.AsyncClient(base_url=server.http.base_url, trust_env=False, timeout=100) as http:
+        async with httpx.AsyncClient(base_url=server.http.base_url, trust_env=False, timeout=None) as http:
             call = asyncio.create_task(http.post("/api/tasks", json=wish))
-            await eventually(lambda: models.calls >= 2, "the agent is at work inside", 90)
+            await eventually(lambda: models.calls >= 2, "the agent is at work inside")
             sandboxes = _sandboxes(image_cache, tmp_path.name)
             assert sandboxes and traces(image_cache, sandboxes)
             call.cancel()
@@ -111,7 +111,7 @@ async def test_the_whole_way_of_tbench_runner(tmp_path: Path, image_cache: Path)
         [archive] = library.pack(SAMPLES / "tidy-the-list", tmp_path)
         task = await server.upload(archive.read_bytes(), name="tidy", num_runs=2)
         await server.post(f"/api/tasks/{task['id']}/execute-async")
-        done = await server.ended(task["id"], seconds=150)
+        done = await server.ended(task["id"])
         assert (done["status"], done["passed_runs"]) == ("completed", 2), done
         for run in done["runs"]:
             assert (run["status"], run["tests_total"], run["tests_passed"], run["tests_failed"]) == ("passed", 3, 3, 0)

@@ -8,6 +8,7 @@ run's log once, and goes on asking for a task as long as that is ``running``.
 from __future__ import annotations
 
 import asyncio
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -230,6 +231,7 @@ async def test_a_cancelled_run_lasted_as_long_as_it_ran(tmp_path: Path) -> None:
     async with serving(tmp_path / "home", FakeRunner(seconds=3600), capacity=1, cors_origins=PAGE) as server:
         page = RunnerPage(server)
         task = await page.upload(num_runs="2")
+        before = time.monotonic()
         await page.execute(task["id"])
         began = await until_running(page, task["id"])
         await server.post(f"/api/v1/jobs/{task['id']}/cancel")
@@ -237,7 +239,7 @@ async def test_a_cancelled_run_lasted_as_long_as_it_ran(tmp_path: Path) -> None:
         check_shown(ended)
         assert ended["status"] == "cancelled" and {run["status"] for run in ended["runs"]} == {"error"}
         lasted = {run["id"]: run["duration_seconds"] for run in ended["runs"]}
-        assert 0 < lasted.pop(began["id"]) < 60
+        assert 0 < lasted.pop(began["id"]) <= time.monotonic() - before
         assert list(lasted.values()) == [None], "that one never began"
 
 

@@ -120,7 +120,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
     with ExitStack() as stack:
         if request.param == "ecs":
             agent = EcsAgent()
-            task = EcsTask(stack.enter_context(serving(agent)) + "/api/task-1")
+            task = EcsTask(stack.enter_context(serving(agent)) + "/api/task-1", patience_sec=LIMIT_SEC)
             yield Place(
                 task,
                 lambda: agent.is_protected,

@@ -46,10 +46,9 @@ class Outside:
     port: int = PORT
 
 
-def fetch(address: str, port: int = PORT) -> str:
-    """The shell command with which a sandbox tries to get the greeting."""
-    # The limit is that of the connection alone, which needs no process of this machine to be awake.
-    connect = f'IO::Socket::INET->new(PeerAddr => "{address}", PeerPort => {port}, Timeout => 3)'
+def fetch(address: str, port: int = PORT, connect_sec: float = LIMIT_SEC) -> str:
+    """The shell command with which a sandbox tries to get the greeting. The limit is that of the connection alone."""
+    connect = f'IO::Socket::INET->new(PeerAddr => "{address}", PeerPort => {port}, Timeout => {connect_sec:g})'
     return f"perl -MIO::Socket::INET -e '$s = {connect} || exit 1; sysread $s, $said, 100; print $said'"
 
 

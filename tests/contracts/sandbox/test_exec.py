@@ -13,6 +13,7 @@ from tests.contracts.sandbox.kinds import Wish
 from tests.waiting import LIMIT_SEC
 
 MEGABYTE = 1024 * 1024
+HANG_SEC = round(LIMIT_SEC)
 
 
 @pytest.mark.parametrize("status", [0, 1, 42, 126, 127, 137, 255])
@@ -59,12 +60,12 @@ async def test_command_text_arrives_unchanged(sandbox: BaseEnvironment) -> None:
 
 async def test_stdin_is_empty(sandbox: BaseEnvironment) -> None:
     """A command that reads finds the end at once instead of waiting for ever."""
-    result = await sandbox.exec("cat; echo done", timeout_sec=20)
+    result = await sandbox.exec("cat; echo done", timeout_sec=HANG_SEC)
     assert (result.stdout or "").strip() == "done"
 
 
 async def test_megabytes_without_a_newline(sandbox: BaseEnvironment) -> None:
-    result = await sandbox.exec(f"head -c {3 * MEGABYTE} /dev/zero | tr '\\0' x", timeout_sec=60)
+    result = await sandbox.exec(f"head -c {3 * MEGABYTE} /dev/zero | tr '\\0' x", timeout_sec=HANG_SEC)
     assert result.stdout == "x" * (3 * MEGABYTE)
 
 
@@ -73,7 +74,7 @@ async def test_output_is_bounded(sandbox: BaseEnvironment) -> None:
     Path("/proc/self/clear_refs").write_text("5")
     before = _peak()
     command = f"echo first; head -c {96 * MEGABYTE} /dev/zero | tr '\\0' x; echo; echo last"
-    result = await sandbox.exec(command, timeout_sec=120)
+    result = await sandbox.exec(command, timeout_sec=HANG_SEC)
     assert result.return_code == 0
     output = result.stdout or ""
     assert output.startswith("first\nxxx") and output.endswith("xxx\nlast\n")
@@ -168,7 +169,7 @@ async def test_commands_run_side_by_side(sandbox: BaseEnvironment) -> None:
         f"touch /tmp/meet/{me}; until [ -e /tmp/meet/{other} ]; do sleep 0.05; done; echo {me}"
         for me, other in (("a", "b"), ("b", "a"))
     ]
-    results = await asyncio.gather(*(sandbox.exec(command, timeout_sec=30) for command in commands))
+    results = await asyncio.gather(*(sandbox.exec(command, timeout_sec=HANG_SEC) for command in commands))
     assert [(result.stdout or "").strip() for result in results] == ["a", "b"]
 
 
@@ -188,9 +189,8 @@ async def test_output_streams_while_the_command_runs(sandbox: BaseEnvironment) -
 
     await sandbox.exec("rm -f /tmp/go-on")
     with sandbox.scoped_output_callback(listen):
-        running = asyncio.create_task(
-            sandbox.exec("echo early; until [ -e /tmp/go-on ]; do sleep 0.05; done; echo late", timeout_sec=120)
-        )
+        command = "echo early; until [ -e /tmp/go-on ]; do sleep 0.05; done; echo late"
+        running = asyncio.create_task(sandbox.exec(command, timeout_sec=2 * HANG_SEC))
     await asyncio.wait_for(seen.wait(), LIMIT_SEC)
     assert not running.done()
     await sandbox.exec("touch /tmp/go-on")

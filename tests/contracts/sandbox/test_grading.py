@@ -13,7 +13,7 @@ from harbor.environments.base import BaseEnvironment
 
 from tests.contracts.sandbox.conftest import MakeSandbox
 from tests.contracts.sandbox.test_isolation import DOCKER_DEFAULT, NO_NEW_PRIVILEGES
-from tests.waiting import eventually
+from tests.waiting import LIMIT_SEC, eventually
 
 PREPARE = "mkdir -p /logs/agent /logs/verifier /logs/artifacts && chmod 777 /logs/agent /logs/verifier /logs/artifacts"
 # Half a second of work before the verdict, so that a daemon has all the time it wants.
@@ -35,7 +35,7 @@ async def _grade(sandbox: BaseEnvironment, tests: Path, user: str | None = None)
     await sandbox.upload_dir(source_dir=tests, target_dir="/tests")
     await sandbox.exec("chmod +x /tests/test.sh", user="root")
     with sandbox.with_default_user(user):
-        await sandbox.exec("/tests/test.sh > /logs/verifier/test-stdout.txt 2>&1", timeout_sec=60)
+        await sandbox.exec("/tests/test.sh > /logs/verifier/test-stdout.txt 2>&1", timeout_sec=round(LIMIT_SEC))
     await sandbox.download_dir(source_dir="/logs/verifier", target_dir=target)
     return target
 
@@ -183,7 +183,8 @@ async def test_daemon_cannot_enter_through_proc(make_sandbox: MakeSandbox, tests
 
 async def test_root_enters_its_equals_through_proc(sandbox: BaseEnvironment) -> None:
     """The control of the test above: the daemon's way works between its equals."""
-    equal = await sandbox.exec("sleep 5 >/dev/null 2>&1 & cat /proc/$!/root/etc/debian_version; s=$?; kill $!; exit $s")
+    look = "cat /proc/$!/root/etc/debian_version; s=$?; kill $!; exit $s"
+    equal = await sandbox.exec(f"sleep 600 >/dev/null 2>&1 & {look}")
     assert equal.return_code == 0
 
 
@@ -225,7 +226,7 @@ async def test_timeout_kills_while_grading(make_sandbox: MakeSandbox, tests_dir:
     sandbox = await make_sandbox()
     await sandbox.exec(PREPARE)
     await sandbox.upload_dir(source_dir=tests_dir, target_dir="/tests")
-    slow = "setsid bash -c 'sleep 30; echo 1 > /logs/verifier/reward.txt' >/dev/null 2>&1 & sleep 60"
+    slow = "setsid bash -c 'sleep 600; echo 1 > /logs/verifier/reward.txt' >/dev/null 2>&1 & sleep 600"
     with pytest.raises(RuntimeError, match="timed out"):
         await sandbox.exec(slow, timeout_sec=1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from tests.contracts.sandbox import outside as net
 from tests.contracts.sandbox.conftest import MakeSandbox
 from tests.contracts.sandbox.kinds import Wish
 from tests.contracts.sandbox.outside import GREETING, Outside, fetch, reach
-from tests.waiting import LIMIT_SEC
+from tests.waiting import LIMIT_SEC, eventually
 
 PUBLIC = NetworkPolicy(network_mode=NetworkMode.PUBLIC)
 NOTHING = NetworkPolicy(network_mode=NetworkMode.NO_NETWORK)
@@ -28,9 +27,18 @@ def outside(run_dir: Path) -> Iterator[Outside]:
         yield found
 
 
-async def _reaches(sandbox: BaseEnvironment, address: str, port: int = net.PORT) -> bool:
-    result = await sandbox.exec(fetch(address, port), timeout_sec=60)
+_REFUSED_SEC = 3.0
+"""What is not refused at once is dropped. The kernel needs no process of this machine to connect, but gVisor does: it
+may take longer on a busy machine, so this is for connections that must not come about."""
+
+
+async def _reaches(sandbox: BaseEnvironment, address: str, port: int = net.PORT, sec: float = LIMIT_SEC) -> bool:
+    result = await sandbox.exec(fetch(address, port, sec), timeout_sec=round(2 * LIMIT_SEC))
     return GREETING in (result.stdout or "")
+
+
+async def _is_kept_from(sandbox: BaseEnvironment, address: str, port: int = net.PORT) -> bool:
+    return not await _reaches(sandbox, address, port, _REFUSED_SEC)
 
 
 async def test_public(make_sandbox: MakeSandbox, outside: Outside) -> None:
@@ -41,7 +49,7 @@ async def test_public(make_sandbox: MakeSandbox, outside: Outside) -> None:
 
 async def test_no_network(make_sandbox: MakeSandbox, outside: Outside) -> None:
     sandbox = await make_sandbox(Wish(network=NOTHING))
-    assert not await _reaches(sandbox, outside.allowed)
+    assert await _is_kept_from(sandbox, outside.allowed)
     # Its own loopback is there all the same.
     serve = (
         "perl -MIO::Socket -e '$s=IO::Socket::INET->new(LocalPort=>9,Listen=>1)||die; $c=$s->accept; print $c qq(own)'"
@@ -54,23 +62,23 @@ async def test_no_network(make_sandbox: MakeSandbox, outside: Outside) -> None:
 async def test_allowlist(make_sandbox: MakeSandbox, outside: Outside) -> None:
     sandbox = await make_sandbox(Wish(network=LISTED))
     assert await _reaches(sandbox, outside.allowed)
-    assert not await _reaches(sandbox, outside.other)
+    assert await _is_kept_from(sandbox, outside.other)
 
 
 async def test_network_can_be_switched(make_sandbox: MakeSandbox, outside: Outside) -> None:
     """As between a task's phases; also back, and for a sandbox that began without any network."""
     sandbox = await make_sandbox(Wish(network=NOTHING, phases=(PUBLIC, LISTED)))
-    seen = []
-    for policy in (NOTHING, PUBLIC, LISTED, NOTHING, PUBLIC):
+    for number, policy in enumerate((NOTHING, PUBLIC, LISTED, NOTHING, PUBLIC)):
         await sandbox.set_network_policy(policy)
-        seen.append((await _reaches(sandbox, outside.allowed), await _reaches(sandbox, outside.other)))
-    assert seen == [(False, False), (True, True), (True, False), (False, False), (True, True)]
+        for address, reached_by in ((outside.allowed, (PUBLIC, LISTED)), (outside.other, (PUBLIC,))):
+            ask = _reaches if policy in reached_by else _is_kept_from
+            assert await ask(sandbox, address), (number, address)
 
 
 async def test_metadata_address_is_out_of_reach(make_sandbox: MakeSandbox, outside: Outside) -> None:
     sandbox = await make_sandbox(Wish(network=PUBLIC))
     assert await _reaches(sandbox, outside.allowed)
-    assert not await _reaches(sandbox, outside.metadata)
+    assert await _is_kept_from(sandbox, outside.metadata)
 
 
 async def test_listeners_of_the_machine_are_out_of_reach(make_sandbox: MakeSandbox, outside: Outside) -> None:
@@ -85,7 +93,7 @@ async def test_listeners_of_the_machine_are_out_of_reach(make_sandbox: MakeSandb
     with net.machine_listener() as port:
         assert reach(net.MACHINE, port) == GREETING
         for address in sorted(addresses):
-            assert not await _reaches(sandbox, address, port), address
+            assert await _is_kept_from(sandbox, address, port), address
 
 
 async def test_neighbours_are_out_of_reach(make_sandbox: MakeSandbox, outside: Outside) -> None:
@@ -100,11 +108,9 @@ async def test_neighbours_are_out_of_reach(make_sandbox: MakeSandbox, outside: O
     ).split()
     own = [found for found in address if not found.startswith("127.")]
     assert own
-    async with asyncio.timeout(LIMIT_SEC):
-        while not await _reaches(one, own[0]):
-            await asyncio.sleep(0.1)
+    await eventually(lambda: _reaches(one, own[0]), "the neighbour serves")
     assert await _reaches(other, outside.allowed)
-    assert not await _reaches(other, own[0])
+    assert await _is_kept_from(other, own[0])
 
 
 async def test_nothing_of_the_network_is_theirs_to_change(sandbox: BaseEnvironment) -> None:

@@ -85,7 +85,7 @@ async def test_background_processes_live_on(sandbox: BaseEnvironment) -> None:
     """The twin of the tests above: without a timeout, the same family finishes its work."""
     place = "/tmp/lives-on"
     await sandbox.exec(f"rm -rf {place}; mkdir -p {place}")
-    await sandbox.exec((FAMILY + SERVICE).format(place=place, seconds=2), timeout_sec=60)
+    await sandbox.exec((FAMILY + SERVICE).format(place=place, seconds=2), timeout_sec=round(LIMIT_SEC))
     everybody = ["child", "grandchild", "service", "session", "started"]
 
     async def all_left_their_file() -> bool:

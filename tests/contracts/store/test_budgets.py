@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -226,7 +227,8 @@ async def test_fifty_racing_trials_of_several_workers_stay_within_a_cap(open_sto
 
     async def sync(worker: Budgets) -> None:
         while True:
-            await worker.sync()
+            with suppress(TimeoutError):  # a store that takes long is asked again, as the duties of a worker do
+                await worker.sync()
             await asyncio.sleep(0.05)
 
     async with asyncio.TaskGroup() as group:

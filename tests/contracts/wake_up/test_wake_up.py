@@ -44,9 +44,9 @@ async def open_wake_up(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncI
             case "local":
                 opened.append(LocalWakeUp(tmp_path))
             case "postgres":
-                opened.append(PostgresWakeUp(url))
+                opened.append(PostgresWakeUp(url, patience_sec=LIMIT_SEC))
             case _:
-                opened.append(CeleryWakeUp(url, worker=f"machine:{len(opened)}"))
+                opened.append(CeleryWakeUp(url, worker=f"machine:{len(opened)}", patience_sec=LIMIT_SEC))
         return opened[-1]
 
     yield another

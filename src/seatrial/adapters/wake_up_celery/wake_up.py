@@ -35,15 +35,19 @@ _AWAY = (RedisError, OperationalError, OSError, TimeoutError)
 class CeleryWakeUp:
     """One per process and event loop. It receives hints from the first ``wait`` on."""
 
-    def __init__(self, broker_url: str, worker: str = "", stuck_sec: float = _STUCK_SEC) -> None:
-        """``worker`` is the name of this process's worker."""
+    def __init__(
+        self, broker_url: str, worker: str = "", stuck_sec: float = _STUCK_SEC, patience_sec: float = _PATIENCE_SEC
+    ) -> None:
+        """``worker`` is the name of this process's worker. A broker that does not answer within ``patience_sec`` is
+        away."""
         self._broker_url = broker_url
         self._app = celery_app(broker_url)
         self._address = shown(broker_url)
         self._redis: Redis = Redis.from_url(
-            checked(broker_url), socket_connect_timeout=_PATIENCE_SEC, socket_timeout=_PATIENCE_SEC
+            checked(broker_url), socket_connect_timeout=patience_sec, socket_timeout=patience_sec
         )
         self._worker = worker
+        self._patience_sec = patience_sec
         self._stuck_sec = stuck_sec
         self._capacity = 0
         self._running: dict[str, Trial] = {}
@@ -56,7 +60,7 @@ class CeleryWakeUp:
     async def announce(self, trials: int = 1) -> None:
         """Sends hints until one for each trial waits. Workers that were not woken ask the store a moment later."""
         try:
-            async with asyncio.timeout(_PATIENCE_SEC):
+            async with asyncio.timeout(self._patience_sec):
                 wanted = min(trials, MOST_HINTS) - await self._redis.llen(QUEUE)
                 if wanted > 0:
                     await asyncio.to_thread(self._send, wanted)
@@ -89,7 +93,7 @@ class CeleryWakeUp:
     async def tend(self, about: Heartbeat | None = None) -> None:
         """Asks the broker, writes the worker's key, and replaces a receiver that stands still."""
         try:
-            async with asyncio.timeout(_PATIENCE_SEC):
+            async with asyncio.timeout(self._patience_sec):
                 waiting = await self._redis.llen(QUEUE)
                 if about is not None:
                     self._capacity = about.capacity
@@ -97,7 +101,7 @@ class CeleryWakeUp:
                     await self._redis.set(worker_key(about.worker), document, ex=WORKER_KEY_SEC)
         except _AWAY as fault:
             self._silent_since = None
-            why = str(fault) or f"no answer within {_PATIENCE_SEC:g} s"
+            why = str(fault) or f"no answer within {self._patience_sec:g} s"
             raise QueueUnavailable(f"The broker {self._address} is away: {why}") from fault
         await self._restart_if_stuck(waiting)
 
