@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 INSTALL = "Run: scripts/install-engine.sh"
-_START_SEC = 90.0
+_START_SEC = 180.0
 _STOP_SEC = 30.0
 
 
@@ -43,7 +43,7 @@ def answers(host: str) -> bool:
         return bool(host)
     try:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(2)
+            connection.settimeout(30)  # one that is not there refuses at once
             connection.connect(host.removeprefix("unix://"))
             connection.sendall(b"GET /_ping HTTP/1.0\r\nHost: engine\r\n\r\n")
             return b" 200 " in connection.recv(256).split(b"\r\n", 1)[0]
