@@ -52,7 +52,7 @@ class Talker:
 
 
 def settings_of(home: Path) -> Settings:
-    return Settings(home=home, auth="none", heartbeat_sec=1, lease_sec=10, disk_low_water_mb=0)
+    return Settings(home=home, auth="none", heartbeat_sec=1, lease_sec=60, disk_low_water_mb=0)
 
 
 async def submit(installation: Installation, trials: int, *, hold: bool = False) -> Job:

@@ -37,14 +37,14 @@ def write_task(
     solve: str = SOLVE,
     test: str = TEST,
     dockerfile: str = DOCKERFILE,
-    agent_timeout: float = 60.0,
-    verifier_timeout: float = 60.0,
+    agent_timeout: float = 300.0,
+    verifier_timeout: float = 300.0,
     category: str = "tests",
     difficulty: str = "easy",
     tag: str = "small",
     more: str = "",
 ) -> Path:
-    """A task in ``folder/name``; ``more`` is appended to its ``task.toml``."""
+    """A task in ``folder/name``; ``more`` is appended to its ``task.toml``. Its limits only end what would hang."""
     root = folder / name
     files = {
         "task.toml": _TASK.format(

@@ -47,9 +47,9 @@ def fill(folder: Path) -> None:
     write_task(folder, "no-reward", test="echo graded")
     write_task(folder, "nan-reward", test=_GIVE.format("NaN"))
     write_task(folder, "word-reward", test=_GIVE.format("plenty"))
-    write_task(folder, "slow-tests", test="sleep 60", verifier_timeout=1.0)
-    write_task(folder, "late-but-right", solve=f"{SOLVE}\nsleep 60", agent_timeout=5.0)
-    write_task(folder, "late-and-wrong", solve=f"sleep 60\n{SOLVE}", agent_timeout=2.0)
+    write_task(folder, "slow-tests", test="sleep 600", verifier_timeout=1.0)
+    write_task(folder, "late-but-right", solve=f"{SOLVE}\nsleep 600", agent_timeout=30.0)
+    write_task(folder, "late-and-wrong", solve=f"sleep 600\n{SOLVE}", agent_timeout=2.0)
     write_task(folder, "wants-secret", more='[environment.env]\nTOLD = "${SOME_SECRET}"')
     write_task(folder, "tests-want-secret", more='[verifier.env]\nTOLD = "${SOME_SECRET}"')
     write_task(folder, "has-default", test=_DEFAULT, more='[environment.env]\nTOLD = "${SOME_SECRET:-harmless}"')
@@ -115,11 +115,11 @@ def test_errors_are_told_by_cause_with_their_sentences(bag: Bag) -> None:
 
 def test_limits_stretch_and_the_whole_trial_has_one(cli: CommandLine, tmp_path: Path) -> None:
     task = write_task(tmp_path, "slow", solve=f"sleep 3\n{SOLVE}", agent_timeout=1.5)
-    [stretched] = cli.json("run", task, "--timeout-multiplier", "20")["results"]
+    [stretched] = cli.json("run", task, "--timeout-multiplier", "200")["results"]
     assert (stretched["outcome"], stretched["marks"]) == ("passed", [])
-    endless = write_task(tmp_path, "endless", solve="sleep 300")
-    limited = cli.json("run", endless, "--timeout-multiplier", "20", "--trial-limit", "30", status=3)
+    endless = write_task(tmp_path, "endless", solve="sleep 600")
+    limited = cli.json("run", endless, "--timeout-multiplier", "20", "--trial-limit", "60", status=3)
     [row] = limited["results"]
     assert (row["outcome"], row["cause"], row["tries"]) == ("error", "agent", 1)
-    assert row["message"].startswith("The whole trial took longer than its limit of 30 s")
+    assert row["message"].startswith("The whole trial took longer than its limit of 60 s")
     assert cli.sandboxes() == set()

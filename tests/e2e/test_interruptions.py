@@ -30,7 +30,7 @@ def test_a_killed_run_is_resumed_and_every_trial_ends_once(cli: CommandLine, tmp
     task = write_task(tmp_path, "wait")
     cli.environment.update(PYTHONPATH=str(ROOT))
     running = cli.start("run", task, *gated(tmp_path), "--ak", "free=3", "-k", "12", "-n", "4")
-    until(lambda: cli.count(outcome="passed") == 3 and cli.count(phase="agent") == 4, "some done, some under way", 90)
+    until(lambda: cli.count(outcome="passed") == 3 and cli.count(phase="agent") == 4, "some done, some under way")
     running.signal(signal.SIGKILL)
     running.wait()
     before = cli.sandboxes()
@@ -58,7 +58,7 @@ def test_a_killed_run_is_resumed_and_every_trial_ends_once(cli: CommandLine, tmp
 def test_an_interrupted_run_gives_its_trials_back(cli: CommandLine, tmp_path: Path) -> None:
     task = write_task(tmp_path, "wait")
     running = cli.start("run", task, *gated(tmp_path), "-k", "4", "-n", "3", "--json", PYTHONPATH=str(ROOT))
-    until(lambda: cli.count(phase="agent") == 3, "three under way", 90)
+    until(lambda: cli.count(phase="agent") == 3, "three under way")
     held = cli.sandboxes()
     assert len(held) == 3
     running.signal(signal.SIGINT)
@@ -79,7 +79,7 @@ def test_a_job_is_cancelled_from_another_process_and_retried(cli: CommandLine, t
     task = write_task(tmp_path, "wait")
     cli.environment.update(SEATRIAL_HEARTBEAT_SEC="1", PYTHONPATH=str(ROOT))
     running = cli.start("run", task, *gated(tmp_path), "-k", "4", "-n", "3", "--json")
-    until(lambda: cli.count(phase="agent") == 3, "three under way", 90)
+    until(lambda: cli.count(phase="agent") == 3, "three under way")
     held = cli.sandboxes()
     assert "4 trials cancelled" in cli("job", "cancel", "1").out
     done = running.wait()

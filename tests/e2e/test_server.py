@@ -108,7 +108,7 @@ def test_an_interrupt_leaves_the_job_running(remote: Remote, tmp_path: Path) -> 
     told = ("--ak", f"gate={gate}", "--ak", f"diary={diary}")
     agent = ("-a", "tests.e2e.agents:Patient")
     running = remote.cli.start("--server", remote.up.url, "run", write_task(tmp_path, "wait"), *agent, *told)
-    until(lambda: diary.exists(), "the agent began", 90)
+    until(lambda: diary.exists(), "the agent began")
     running.signal(signal.SIGINT)
     done = running.wait()
     assert done.status == 130

@@ -114,7 +114,7 @@ def test_every_problem_of_broken_tasks_is_listed_with_its_place(cli: CommandLine
     (empty / "instruction.md").unlink()
     (empty / "tests" / "test.sh").unlink()
     text = (wrong / "task.toml").read_text()
-    (wrong / "task.toml").write_text(text.replace("timeout_sec = 60.0", 'timeout_sec = "soon"'))
+    (wrong / "task.toml").write_text(text.replace("timeout_sec = 300.0", 'timeout_sec = "soon"'))
     done = cli("task", "add", tmp_path / "bad", "--check", status=2)
     assert "empty: invalid\n  error: instruction.md: is missing. Fix: " in done.out
     assert "error: tests/test.sh: is missing. Fix: " in done.out

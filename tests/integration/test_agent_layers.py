@@ -6,13 +6,25 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from seatrial.agents.kits.layers import AgentLayers, Layered
 from seatrial.sandboxes.docker.images import EngineStore
 from seatrial.sandboxes.sandbox import Sandbox
 from tests.trials import Workplace
-from tests.workplace_fixture import container_engine, image_cache, run_dir, workplace
+from tests.workplace_fixture import DOCKER, OCI, container_engine, image_cache, run_dir
 
-__all__ = ["container_engine", "image_cache", "run_dir", "workplace"]
+__all__ = ["container_engine", "image_cache", "run_dir"]
+
+
+@pytest.fixture(params=[OCI, DOCKER])
+def workplace(request: pytest.FixtureRequest, tmp_path: Path, image_cache: Path) -> Workplace:
+    """Its images are shared. Its layers are not: other tests make some meanwhile, and these tests remove them all."""
+    engine = request.getfixturevalue("container_engine") if request.param == "docker" else None
+    own = tmp_path / "cache"
+    own.mkdir()
+    (own / "images").symlink_to(image_cache / "images")
+    return Workplace(tmp_path, own, engine)
 
 
 class Installed:

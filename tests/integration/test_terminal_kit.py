@@ -23,6 +23,7 @@ from harbor.environments.base import ExecResult
 from seatrial.errors import SetupProblem
 from seatrial.sandboxes.terminal import recording, terminal
 from seatrial.sandboxes.terminal.terminal import KIT_DIR, Terminal, TerminalKit
+from seatrial.system.processes import start_time
 from tests.recordings import events_of, width_of
 from tests.waiting import LIMIT_SEC, eventually
 
@@ -144,6 +145,8 @@ async def session(bare: BareRoot) -> AsyncIterator[TmuxSession]:
         remote_asciinema_recording_path=PurePosixPath("/logs/agent/recording.cast"),
     )
     await session.start()
+    path = bare.root / "logs/agent/recording.cast"
+    await eventually(lambda: path.exists() and _recorded(path, ""), "the recorder shows its shell")
     yield session
     await bare.exec("tmux kill-server")
 
@@ -230,12 +233,16 @@ async def test_the_recording_is_valid_after_a_kill(bare: BareRoot, session: Tmux
     await session.send_keys(["seq 1 1000000", "Enter"])
     path = bare.root / "logs/agent/recording.cast"
     await eventually(lambda: path.stat().st_size > 20_000, "a part of it is recorded")
+    killed = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
             if b"recorder.py" in (process / "cmdline").read_bytes() and _inside(bare, process):
                 os.kill(int(process.name), signal.SIGKILL)
+                killed.append(process.name)
         except (FileNotFoundError, ProcessLookupError):
             continue
+    assert killed
+    await eventually(lambda: all(start_time(pid) is None for pid in killed), "its last write has ended")
     recording.repair_recording(path)
     events = events_of(path)
     assert sum(len(event.data) for event in events) > 1000

@@ -8,6 +8,7 @@ from harbor.agents.terminus_2.terminus_json_plain_parser import TerminusJSONPlai
 from harbor.agents.terminus_2.terminus_xml_plain_parser import TerminusXMLPlainParser
 
 from seatrial.scripted_models.server import ScriptedModels
+from tests.waiting import LIMIT_SEC
 
 JSON = 'Answer as {"commands": [{"keystrokes": ""}]}'
 XML = 'Answer as <keystrokes duration="1"></keystrokes>'
@@ -19,7 +20,7 @@ async def test_terminus_reads_both_of_its_formats(
 ) -> None:
     async with ScriptedModels() as models:
         for script in ("solve-read-the-screen", "give-up"):
-            async with httpx.AsyncClient(trust_env=False) as client:
+            async with httpx.AsyncClient(trust_env=False, timeout=LIMIT_SEC) as client:
                 body = {"model": script, "messages": [{"role": "user", "content": prompt}]}
                 answer = await client.post(f"{models.base_url}/chat/completions", json=body)
             parsed = parser.parse_response(answer.json()["choices"][0]["message"]["content"])

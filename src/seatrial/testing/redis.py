@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from seatrial.errors import SetupProblem
 from seatrial.system.removal import remove_tree
+from seatrial.testing.lasting_port import lasting_port
 
 _START_SEC = 180.0
 
@@ -42,7 +43,7 @@ class RedisServer:
         self._password = password
         self._tls = tls
         self._address = address
-        self.port = _free_port()
+        self.port = lasting_port()
         if tls:
             _write_certificate(self.certificate, self._directory / "key.pem")
 
@@ -142,10 +143,3 @@ def _write_certificate(certificate: Path, key_file: Path) -> None:
     plain = serialization.NoEncryption()
     form = (serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
     key_file.write_bytes(key.private_bytes(*form))
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import socket
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,9 +19,11 @@ from seatrial.client import Message
 from seatrial.domain.event import Event
 from seatrial.domain.output import Output
 from seatrial.errors import Forbidden, ServiceUnavailable, Unauthenticated
+from seatrial.testing.lasting_port import lasting_port
 from tests.command_line import SAMPLES, CommandLine
 from tests.live_processes import worker_process
 from tests.running_service import RunningService
+from tests.waiting import LIMIT_SEC, until
 
 TASK = SAMPLES / "answer-file"
 
@@ -52,8 +54,7 @@ class Restartable:
 
 @pytest.fixture
 def service(cli: CommandLine) -> Restartable:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = int(free.getsockname()[1])
+    port = lasting_port()
     return Restartable(cli, port, RunningService.start(cli, "--port", str(port), "--workers", "0"))
 
 
@@ -87,7 +88,7 @@ async def test_a_stream_and_a_wait_on_a_loop_outlive_a_restart(service: Restarta
     with worker_process(cli.home, seconds=1.5, capacity=2):
         async with AsyncClient(service.address) as loop_client:
             job = await loop_client.jobs.create(wanted)
-            waiting = asyncio.create_task(loop_client.jobs.wait(job.id, timeout=120))
+            waiting = asyncio.create_task(loop_client.jobs.wait(job.id, timeout=LIMIT_SEC))
             heard: list[Message] = []
             async for message in loop_client.events.job(job.id):
                 heard.append(message)
@@ -98,12 +99,16 @@ async def test_a_stream_and_a_wait_on_a_loop_outlive_a_restart(service: Restarta
 
 
 def test_what_a_trial_writes_is_told_live(service: Restartable, cli: CommandLine) -> None:
-    with Client(service.address) as client, worker_process(cli.home, seconds=3, capacity=1):
+    """The worker starts once somebody listens: output is not kept for those who come after the trial."""
+    with Client(service.address) as client, ThreadPoolExecutor(1) as thread:
         job = client.jobs.create(_wanted(client, attempts=1))
         [trial] = list(client.trials.list(job=job.id))
-        bodies = [message.body for message in client.events.trial(trial.id)]
-        texts = [body.text for body in bodies if isinstance(body, Output)]
-        assert "".join(texts).startswith("0 ")
+        listening = thread.submit(lambda: [message.body for message in client.events.trial(trial.id)])
+        with service.up.client() as http:
+            until(lambda: "seatrial_event_listeners 1.0" in http.get("/metrics").text, "somebody listens")
+        with worker_process(cli.home, seconds=3, capacity=1):
+            texts = [body.text for body in listening.result(LIMIT_SEC) if isinstance(body, Output)]
+    assert "".join(texts).startswith("0 ")
 
 
 def test_no_service_is_said_and_not_waited_for_too_long(service: Restartable) -> None:

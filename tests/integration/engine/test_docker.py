@@ -26,6 +26,7 @@ from seatrial.sandboxes.images.assembly import assemble
 from seatrial.sandboxes.options import SandboxOptions
 from tests.engine import Engine
 from tests.integration.engine.counting import CountingStore
+from tests.waiting import LIMIT_SEC
 
 pytestmark = pytest.mark.engine
 
@@ -211,7 +212,7 @@ async def test_broken_sandbox_is_said(bench: Bench) -> None:
     try:
         await sandbox.exec("rm -rf /bin /usr/bin /tmp/* 2>/dev/null; true")
         with pytest.raises(SandboxFault, match="broken"):
-            await asyncio.wait_for(sandbox.exec("true"), 60)
+            await asyncio.wait_for(sandbox.exec("true"), LIMIT_SEC)
     finally:
         await sandbox.stop(delete=True)
 
@@ -231,14 +232,12 @@ async def test_bridge_of_the_engine(bench: Bench) -> None:
     try:
         await asyncio.gather(one.start(force_build=False), other.start(force_build=False))
         assert any("metadata" in line for line in one.facts.not_applied)
-        serve = (
-            "perl -MIO::Socket -e '$s=IO::Socket::INET->new(LocalPort=>81,Listen=>5); while($c=$s->accept){print $c 1}'"
-        )
-        await one.exec(f"{serve} >/dev/null 2>&1 &")
+        serve = "$s=IO::Socket::INET->new(LocalPort=>81,Listen=>5); mkdir q(/up); while($c=$s->accept){print $c 1}"
+        await one.exec(f"perl -MIO::Socket -e '{serve}' >/dev/null 2>&1 & until [ -d /up ]; do sleep 0.1; done")
         address = ((await one.exec("hostname -I")).stdout or "").split()[0]
-        fetch = f"timeout 3 bash -c 'exec 3<>/dev/tcp/{address}/81 && cat <&3'"
-        assert (await one.exec(fetch)).stdout == "1"
-        assert not (await other.exec(fetch)).stdout
+        fetch = f"bash -c 'exec 3<>/dev/tcp/{address}/81 && head -c1 <&3'"
+        assert (await one.exec(fetch, timeout_sec=int(LIMIT_SEC))).stdout == "1"
+        assert not (await other.exec(f"timeout 3 {fetch}")).stdout
         await one.set_network_policy(OFFLINE)
         routes = "grep -c 00000000 /proc/net/route"
         assert (await one.exec(routes)).stdout == "0\n"

@@ -13,6 +13,7 @@ from seatrial.sandboxes.docker.leftovers import Leftovers
 from seatrial.sandboxes.facts import SandboxFacts
 from tests.engine import Engine
 from tests.integration.engine.test_docker import Bench, IsLocal, bench, either_way, elsewhere
+from tests.waiting import LIMIT_SEC
 
 __all__ = ["bench"]
 
@@ -85,9 +86,9 @@ async def test_answer_after_the_timeout_does_not_come(bench: Bench, is_local: Is
     await sandbox.start(force_build=False)
     try:
         with pytest.raises(RuntimeError, match="timed out"):
-            await sandbox.exec("sleep 2; echo late > /app/answer; sleep 60", timeout_sec=1)
-        assert (await sandbox.exec("sleep 2; cat /app/answer")).return_code == 1
-        await sandbox.exec("sleep 0.3; echo in time > /app/answer", timeout_sec=30)
+            await sandbox.exec("until [ -e /app/go ]; do :; done; echo late > /app/answer; sleep 600", timeout_sec=1)
+        assert (await sandbox.exec("touch /app/go; sleep 2; cat /app/answer")).return_code == 1
+        await sandbox.exec("sleep 0.3; echo in time > /app/answer", timeout_sec=int(LIMIT_SEC))
         assert (await sandbox.exec("cat /app/answer")).stdout == "in time\n"
     finally:
         await sandbox.stop(delete=True)

@@ -34,11 +34,11 @@ async def test_engine_elsewhere_is_asked(bench: Bench) -> None:
         facts = sandbox.facts
         assert facts.limits["storage_mb"] == 200 and "storage_exceeded_mb" not in facts.limits
         assert [line for line in facts.not_applied if line.startswith("storage limit of /logs")]
-        assert (await sandbox.exec("fallocate -l 200M /more; sleep 60")).return_code == 137
+        assert (await sandbox.exec("fallocate -l 200M /more; sleep 600")).return_code == 137
         assert sandbox.facts.limits["storage_exceeded_mb"] >= 300
         assert (await sandbox.exec("echo usable")).stdout == "usable\n"
         with pytest.raises(SandboxFault, match="storage limit is 200 MB"):
-            await sandbox.exec("fallocate -l 300M /huge; sleep 60")
+            await sandbox.exec("fallocate -l 300M /huge; sleep 600")
         with pytest.raises(SandboxFault, match="storage limit is 200 MB"):
             await sandbox.exec("echo not here any more")
     finally:
@@ -51,7 +51,7 @@ async def test_volumes_count_and_daemons_are_killed_too(bench: Bench) -> None:
     await sandbox.start(force_build=False)
     try:
         assert "storage: watched, offenders are killed" in sandbox.facts.protections
-        await sandbox.exec("setsid sh -c 'fallocate -l 250M /logs/full; sleep 300' > /dev/null 2>&1 &")
+        await sandbox.exec("setsid sh -c 'fallocate -l 250M /logs/full; sleep 600' > /dev/null 2>&1 &")
         await eventually(lambda: "storage_exceeded_mb" in sandbox.facts.limits, "the offender was found")
         assert (await sandbox.exec("cat /proc/[0-9]*/comm")).stdout.split().count("sleep") == 1  # the sandbox's own
     finally:

@@ -62,7 +62,11 @@ def _plan(name: str, tmp_path: Path, dockerfile: str) -> BuildPlan:
     (context / "file").write_text("in the context")
     (tmp_path / "Dockerfile").write_text(dockerfile)
     return BuildPlan(
-        reference=name, context_dir=context, dockerfile=tmp_path / "Dockerfile", labels={LABEL_KEY: "k"}, timeout_sec=60
+        reference=name,
+        context_dir=context,
+        dockerfile=tmp_path / "Dockerfile",
+        labels={LABEL_KEY: "k"},
+        timeout_sec=600,
     )
 
 

@@ -22,6 +22,7 @@ from tests.command_line import SAMPLES, CommandLine
 from tests.contracts.sandbox.kinds import KINDS, Place, Wish
 from tests.engine import Engine
 from tests.podman import podman_service
+from tests.waiting import LIMIT_SEC
 
 pytestmark = pytest.mark.engine
 
@@ -85,10 +86,10 @@ async def test_sandbox_grades_and_tells_a_memory_kill(
 ) -> None:
     async with _running(tmp_path, image_cache, podman_engine, is_local=is_local) as sandbox:
         with pytest.raises(RuntimeError, match="timed out"):
-            await sandbox.exec("sleep 60", timeout_sec=1)
+            await sandbox.exec("sleep 600", timeout_sec=1)
         assert (await sandbox.exec("exit 137")).return_code == 137
         assert not sandbox.facts.memory_killed
-        assert (await sandbox.exec(EAT, timeout_sec=60)).return_code == 137
+        assert (await sandbox.exec(EAT, timeout_sec=int(LIMIT_SEC))).return_code == 137
         assert sandbox.facts.memory_killed
         assert await _graded(sandbox, tmp_path) == "1\n"
     assert await _containers(podman_engine) == []

@@ -18,9 +18,9 @@ TASK = """schema_version = "1.4"
 [task]
 name = "tests/stock-cli"
 [agent]
-timeout_sec = 60.0
+timeout_sec = 600.0
 [verifier]
-timeout_sec = 60.0
+timeout_sec = 600.0
 [environment]
 cpus = 1
 memory_mb = 512

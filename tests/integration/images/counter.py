@@ -2,28 +2,39 @@
 
 from __future__ import annotations
 
+import socket
 import socketserver
 import threading
 from typing import Self
 
+from tests.waiting import LIMIT_SEC
+
 
 class Counter:
     def __init__(self) -> None:
-        self.count = 0
+        self._taken = 0
+        self._looks = 0
         counter = self
 
         class Handler(socketserver.BaseRequestHandler):
             def handle(self) -> None:
-                counter.count += 1
+                counter._taken += 1
 
-        self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), Handler)
-        self._server.daemon_threads = True
+        self._server = socketserver.TCPServer(("127.0.0.1", 0), Handler)
         self._thread = threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.05})
 
     @property
     def address(self) -> tuple[str, int]:
         host, port = self._server.server_address[:2]
         return str(host), int(port)
+
+    @property
+    def count(self) -> int:
+        """All that came before this look. Connections are taken in order, so whoever came before ours is counted."""
+        with socket.create_connection(self.address, timeout=LIMIT_SEC) as last:
+            assert last.recv(1) == b""
+        self._looks += 1
+        return self._taken - self._looks
 
     @property
     def tick(self) -> str:

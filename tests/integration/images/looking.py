@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from seatrial.sandboxes.images.image import Image, ImageRequest
+from tests.waiting import LIMIT_SEC
 
 Write = Callable[..., ImageRequest]
 
@@ -28,6 +29,10 @@ def run_in(image: Image, script: str, scratch: Path) -> str:
     options = f"lowerdir={lower},upperdir={scratch}/upper,workdir={scratch}/work"
     mount = f'mount -t overlay -o {options} overlay {scratch}/root && exec chroot {scratch}/root /bin/sh -c "$0"'
     done = subprocess.run(
-        ["unshare", "--mount", "--", "sh", "-c", mount, script], capture_output=True, text=True, check=True, timeout=60
+        ["unshare", "--mount", "--", "sh", "-c", mount, script],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=LIMIT_SEC,
     )
     return done.stdout

@@ -63,7 +63,8 @@ async def test_the_c_library_of_a_sandbox_understands_us(
     """The files are bound over the real ones in a mount namespace, as the container runtime does it."""
     surroundings.resolv_conf.write_text(f"{surroundings.resolv_conf.read_text()}search example\n")
     network = await networks.acquire(PUBLIC, "my-host")
-    for name, content in (("resolv", network.resolv_conf), ("hosts-file", network.hosts)):
+    patient = f"{network.resolv_conf}options timeout:30 attempts:5\n"
+    for name, content in (("resolv", patient), ("hosts-file", network.hosts)):
         (tmp_path / name).write_text(content)
     script = (
         f"mount --bind {tmp_path}/resolv /etc/resolv.conf && mount --bind {tmp_path}/hosts-file /etc/hosts && "

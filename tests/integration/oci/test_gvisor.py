@@ -13,6 +13,7 @@ from seatrial.sandboxes.oci.environment import OciEnvironment
 from tests.command_line import SAMPLES, CommandLine
 from tests.contracts.sandbox.kinds import KINDS, Place, Wish
 from tests.contracts.sandbox.test_limits import EAT, FORK, HEAVY_SEC
+from tests.host_processes import processes_with
 
 pytestmark = pytest.mark.sandbox
 shared_loop = pytest.mark.asyncio(loop_scope="module")
@@ -58,8 +59,8 @@ async def test_processors_are_limited_from_outside(sandbox: OciEnvironment) -> N
     assert pod is not None
     groups = [path for path in pod.cgroups.visible.values() if _processors(path)]
     assert [_processors(path) for path in groups] == [1.0]
-    members = [pid for path in groups[0].rglob("cgroup.procs") for pid in path.read_text().split()]
-    assert any("runsc" in Path(f"/proc/{pid}/cmdline").read_text() for pid in members)
+    members = {int(pid) for path in groups[0].rglob("cgroup.procs") for pid in path.read_text().split()}
+    assert members.intersection(processes_with("runsc"))
 
 
 @shared_loop

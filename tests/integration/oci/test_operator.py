@@ -12,6 +12,7 @@ from seatrial.sandboxes.oci.environment import OciEnvironment
 from seatrial.sandboxes.oci.probe import probe
 from seatrial.sandboxes.options import SandboxOptions
 from tests.trials import Workplace
+from tests.waiting import LIMIT_SEC
 
 pytestmark = pytest.mark.sandbox
 
@@ -44,7 +45,7 @@ async def test_compose_file_with_one_service_is_one_container(workplace: Workpla
     await sandbox.start(force_build=False)
     try:
         shown = "until test -s /app/started; do sleep 0.05; done; cat /app/started; hostname; echo $FROM_COMPOSE"
-        assert (await sandbox.exec(shown, timeout_sec=20)).stdout == "yes\nbox\nyes\n"
+        assert (await sandbox.exec(shown, timeout_sec=int(LIMIT_SEC))).stdout == "yes\nbox\nyes\n"
     finally:
         await sandbox.stop(delete=True)
 

@@ -70,6 +70,7 @@ async def sandbox(tmp_path_factory: pytest.TempPathFactory, image_cache: Path) -
     assert (await sandbox.exec("tmux -V")).return_code == 0
     for name in ("direct", "client"):
         assert (await sandbox.exec(START.format(name=name))).return_code == 0
+        await shown(sandbox, name, "bash-")  # from now on the screen stays as it is
     yield sandbox
     await sandbox.stop(delete=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from seatrial.testing.lasting_port import lasting_port
 from seatrial.testing.redis import RedisServer
 from tests.integration.queue.fleet import Gate, ended, fleet, settings_of, submit
 from tests.waiting import eventually
@@ -21,9 +21,7 @@ from tests.waiting import eventually
 
 @contextmanager
 def flower(server: RedisServer, log: Path) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
+    port = lasting_port()
     environment = {
         "PATH": os.environ["PATH"],
         "HOME": str(log.parent),

@@ -18,7 +18,7 @@ from tests.integration.queue.fleet import Gate, ended, settings_of, submit
 from tests.waiting import eventually
 
 pytestmark = pytest.mark.postgres
-LEASE = timedelta(seconds=2)
+LEASE = timedelta(seconds=10)
 
 
 def wrong_by(hours: float) -> Clock:

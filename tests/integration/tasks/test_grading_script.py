@@ -196,10 +196,10 @@ class TestRunning:
         assert (grader.logs / "reward.txt").read_text() == "1\n"
 
     def test_a_job_can_stretch_the_limit(self, grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-        slow = f"sleep 1.5; echo '{HEADER.strip()}'; echo 'PASSED a::x'"
-        assert grader(slow, limit=0.5).reward == "0"
+        slow = f"sleep {{}}; echo '{HEADER.strip()}'; echo 'PASSED a::x'"
+        assert grader(slow.format(600), limit=0.5).reward == "0"
         monkeypatch.setenv("SEATRIAL_TEST_TIMEOUT_SEC", "300")
-        assert grader(slow, limit=0.5).reward == "1"
+        assert grader(slow.format(1.5), limit=0.5).reward == "1"
 
 
 @pytest.mark.parametrize(
