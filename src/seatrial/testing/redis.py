@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import datetime
 import ipaddress
+import secrets
 import shutil
 import socket
 import ssl
 import subprocess
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Self
 from urllib.parse import quote
@@ -26,6 +28,8 @@ from seatrial.errors import SetupProblem
 from seatrial.system.removal import remove_tree
 
 _START_SEC = 180.0
+_PORTS = range(15_000, 30_000)
+"""Below those that Linux gives to connections and to servers that name none."""
 
 
 class RedisServer:
@@ -42,7 +46,7 @@ class RedisServer:
         self._password = password
         self._tls = tls
         self._address = address
-        self.port = _free_port()
+        self.port = free_port()
         if tls:
             _write_certificate(self.certificate, self._directory / "key.pem")
 
@@ -144,8 +148,10 @@ def _write_certificate(certificate: Path, key_file: Path) -> None:
     key_file.write_bytes(key.private_bytes(*form))
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> int:
+    """Of this machine. The kernel gives it to nobody who asks for any port, so it is still free when it is used."""
+    while True:
+        port = secrets.choice(_PORTS)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
