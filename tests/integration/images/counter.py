@@ -27,8 +27,8 @@ class Counter:
 
     @property
     def tick(self) -> str:
-        """A command that counts."""
-        return f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{self._server.server_address[1]}'"
+        """A command that counts, and ends once it was counted: the kernel connects before anybody looks."""
+        return f"bash -c 'exec 3<>/dev/tcp/127.0.0.1/{self._server.server_address[1]} && ! read -r -u 3'"
 
     def __enter__(self) -> Self:
         self._thread.start()
