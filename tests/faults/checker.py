@@ -19,6 +19,7 @@ from seatrial.sandboxes.record import SandboxRecord
 from seatrial.settings import Settings
 from seatrial.wiring import Installation, clean_leftovers, open_installation
 from tests.command_line import traces
+from tests.waiting import LIMIT_SEC
 
 _PATIENCE_SEC = 240.0
 
@@ -106,7 +107,7 @@ class Checker:
                 assert told["trial.ended", trial.id] == 1, f"trial {trial.id} was told to have ended more than once"
         assert told["job.ended", None] == 1
 
-    async def _nothing_left(self, seconds: float = 60.0) -> None:
+    async def _nothing_left(self, seconds: float = LIMIT_SEC) -> None:
         """Once somebody has looked for leftovers, as each worker does and ``seatrial gc``."""
         deadline = asyncio.get_running_loop().time() + seconds
         while left := self._left():

@@ -16,7 +16,8 @@ _TRIALS, _TIMES = 10, 50
 
 
 async def test_each_trial_is_executed_once(tmp_path: Path, configuration: Configuration) -> None:
-    setup = configuration.of(Setup(home=str(tmp_path / "home"), diary=str(tmp_path / "diary"), seconds=0.2))
+    place = {"home": str(tmp_path / "home"), "diary": str(tmp_path / "diary")}
+    setup = configuration.of(Setup(**place, seconds=0.2, lease_sec=60))
     workers = [FakeWorker.launch(setup) for _ in range(2)]
     try:
         async with open_installation(setup.settings()) as installation:

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import io
 import json
+import os
 import secrets
 import sqlite3
 import threading
@@ -131,6 +132,18 @@ def tasks(place: Path) -> Iterator[Path]:
     yield write_task(place, "told", test=TELLING_TEST)
 
 
+def contents(home: Path) -> dict[Path, bytes]:
+    """Of all files. A worker may still remove the folder of a try that has ended."""
+    kept = {}
+    for folder, _, names in os.walk(home):
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                path = Path(folder, name)
+                if path.is_file():
+                    kept[path] = path.read_bytes()
+    return kept
+
+
 @contextlib.asynccontextmanager
 async def session(url: str) -> AsyncIterator[Session]:
     async with httpx.AsyncClient(base_url=url, trust_env=False, timeout=240) as client:
@@ -149,7 +162,7 @@ async def test_it_is_nowhere_but_at_the_model(cli: CommandLine, tmp_path: Path) 
             logs = b"".join(path.read_bytes() for path in service.logs)
             with contextlib.closing(sqlite3.connect(cli.home / "seatrial.db")) as store:
                 assert store.execute("SELECT count(*) FROM jobs WHERE sealed_keys IS NOT NULL").fetchone() == (0,)
-            kept = {path: path.read_bytes() for path in cli.home.rglob("*") if path.is_file()}
+            kept = contents(cli.home)
         received = {call.headers.get("authorization") for call in models.requests}
         logs += b"".join(path.read_bytes() for path in service.logs)
     for where in ("query", "encoded", "header", "body"):

@@ -54,10 +54,10 @@ async def test_disk_fill_is_stopped_and_said(make: Make, workplace: Workplace) -
 async def test_sandbox_that_endangers_the_disk_is_removed(make: Make, workplace: Workplace) -> None:
     sandbox = await make(storage_mb=200)
     if workplace.engine is None:  # a disk of its own ends at the limit
-        assert (await sandbox.exec("fallocate -l 2G /huge && sleep 60", timeout_sec=50)).return_code == 1
+        assert (await sandbox.exec("fallocate -l 2G /huge && sleep 600", timeout_sec=300)).return_code == 1
         return
     with pytest.raises(SandboxFault, match="200 MB"):
-        await sandbox.exec("fallocate -l 2G /huge && sleep 60", timeout_sec=50)
+        await sandbox.exec("fallocate -l 2G /huge && sleep 600", timeout_sec=300)
     with pytest.raises(SandboxFault, match="200 MB"):
         await sandbox.exec("echo not here any more")
     assert sandbox.facts.limits["storage_exceeded_mb"] >= 2000

@@ -33,6 +33,7 @@ from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
 from seatrial.testing.memory_store.events import MemoryOutput
 from seatrial.testing.memory_store.trials import MemoryTrials
+from seatrial.testing.lasting_port import lasting_port
 from tests.s3_server import s3_access
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")
@@ -279,9 +280,9 @@ async def test_many_files_make_no_large_result_and_all_can_be_read(tmp_path: Pat
 
 
 def _silent_port() -> socket.socket:
-    """Nobody listens at it, and nobody else can until it is closed."""
+    """Nobody listens at it, and nobody else can until it is closed. Then it is given to nobody by chance."""
     kept = socket.socket()
-    kept.bind(("127.0.0.1", 0))
+    kept.bind(("127.0.0.1", lasting_port()))
     return kept
 
 

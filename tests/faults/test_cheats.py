@@ -102,7 +102,7 @@ async def test_answer_after_the_timeout_does_not_count(workplace: Workplace) -> 
         workplace, answers.format(late=late), "touch /app/judging; sleep 2; " + JUDGE, agent_timeout=3.0
     )
     assert outcome.reward == 0
-    in_time = await _graded(workplace, answers.format(late="sleep 0.2"), JUDGE, agent_timeout=10.0)
+    in_time = await _graded(workplace, answers.format(late="sleep 0.2"), JUDGE, agent_timeout=30.0)
     assert in_time.reward == 1
 
 

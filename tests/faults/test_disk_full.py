@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import urllib.error
 import urllib.request
+import uuid
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -13,9 +15,10 @@ import pytest
 
 from tests.command_line import CommandLine
 from tests.faults.configurations import Configuration
+from tests.host_processes import waiting_for, write_beside
 from tests.running_service import RunningService
 from tests.task_files import write_task
-from tests.waiting import until
+from tests.waiting import LIMIT_SEC, until
 
 pytestmark = pytest.mark.sandbox
 
@@ -38,13 +41,11 @@ def small_disk(cli: CommandLine, configuration: Configuration) -> Iterator[Path]
 
 
 def fill(disk: Path, leave_mb: int) -> Path:
-    """The service writes meanwhile: there may be less room than a moment ago, and then the disk is full as well."""
+    """The service writes and removes files meanwhile, so the room is looked at again and again."""
     filler = disk / "filler"
-    facts = subprocess.run(["df", "-k", "--output=avail", disk], capture_output=True, text=True, check=True)
-    spare_kb = int(facts.stdout.split()[-1]) - (leave_mb << 10)
     with suppress(OSError), filler.open("wb", buffering=0) as sink:
-        for _ in range(spare_kb):
-            sink.write(bytes(1024))
+        while (spare := shutil.disk_usage(disk).free - (leave_mb << 20)) > 0:
+            sink.write(bytes(min(spare, 1 << 20)))
     return filler
 
 
@@ -57,7 +58,7 @@ def upload(up: RunningService, archive: Path) -> int:
     headers = {"Content-Type": "multipart/form-data; boundary=edge"}
     request = urllib.request.Request(f"{up.url}/api/v1/tasks", b"".join(parts), headers)
     try:
-        with urllib.request.urlopen(request, timeout=30) as answer:
+        with urllib.request.urlopen(request, timeout=LIMIT_SEC) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as refusal:
         refusal.close()
@@ -100,13 +101,16 @@ def test_claims_stop_uploads_are_refused_and_it_recovers(cli: CommandLine, small
 
 
 def test_not_a_byte_left_and_still_nothing_is_lost(cli: CommandLine, small_disk: Path, tmp_path: Path) -> None:
-    """No mark, so that the disk runs full under a trial: its result waits for room."""
+    """No mark, so that the disk runs full under a trial: its result waits for room. The agent waits for that."""
     cli.environment.update(SEATRIAL_DISK_LOW_WATER_MB="0")
-    task = write_task(tmp_path, "slow", solve="sleep 4\necho 42 > /app/answer.txt")
+    mark = f"full-{uuid.uuid4().hex}"
+    wait = waiting_for("/tmp/full", mark)
+    task = write_task(tmp_path, "slow", solve=f"{wait}\necho 42 > /app/answer.txt", agent_timeout=600)
     cli("run", task, "-a", "oracle", "--queue-only")
     up = RunningService.start(cli)
-    until(lambda: cli.count(phase="agent") == 1, "the agent is at work", 90)
+    until(lambda: cli.count(phase="agent") == 1, "the agent is at work")
     filler = fill(small_disk, 0)
+    write_beside("/tmp/full", mark)
     until(lambda: "There is no room left to keep" in up.log, "the files of the try wait for room")
     assert cli.count(state="ended") == 0
     filler.unlink()

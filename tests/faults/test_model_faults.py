@@ -104,9 +104,11 @@ async def test_ninety_seconds_of_rate_limits_are_waited_out(tmp_path: Path) -> N
     ids=lambda fault: f"{fault.kind}-{fault.status}",
 )
 async def test_a_passing_fault_is_waited_out_and_a_lasting_one_is_an_llm_error(fault: Fault, tmp_path: Path) -> None:
-    policy = RetryLimits(request_timeout_sec=100)
+    hangs = fault.kind == "hang"
+    policy = RetryLimits(request_timeout_sec=100) if hangs else RetryLimits()
     models, health = await ask(faults.first([fault, fault]), tmp_path, policy)
-    assert (models.calls, health.requests) == (3, 3)
+    assert models.calls == health.requests >= 3
+    assert models.calls == 3 or hangs, "only a timeout may come too early, for an answer on a busy machine"
     with pytest.raises(ModelFault):
         await ask(faults.always(fault), tmp_path, policy.model_copy(update={"limit_sec": 50}))
 

@@ -24,6 +24,7 @@ from seatrial.engine.provider_pace import EVERY_SEC, ProviderPace
 from seatrial.errors import ModelFault
 from seatrial.sandboxes.own_time import OwnTime
 from seatrial.scripted_models.server import Capacity, ScriptedModels
+from tests.waiting import LIMIT_SEC, eventually
 
 # LiteLLM's types make pydantic warn on first use.
 pytestmark = pytest.mark.filterwarnings("ignore:Item .* on TypedDict class:UserWarning")
@@ -115,9 +116,11 @@ async def test_waiting_for_a_turn_is_not_the_agents_time(tmp_path: Path) -> None
         began = time.monotonic()
         turn.refused(3.0)
         turn.end()
-        rest = 2.9 - (time.monotonic() - began)
-        async with OwnTime(60.0) as limit:
-            await agent._llm.call("hello", message_history=[])
+        async with OwnTime(LIMIT_SEC) as limit:
+            calling = asyncio.create_task(agent._llm.call("hello", message_history=[]))
+            await eventually(lambda: limit._stops or calling.done(), "the call waits for its turn")
+            rest = 2.9 - (time.monotonic() - began)
+            await calling
         assert time.monotonic() - began >= 2.9, "the pause is kept"
         assert limit.waited_sec >= rest and health.pace_wait_sec >= rest
         assert health.lost_sec == 0 and health.spoils_timeout(1.0) is None

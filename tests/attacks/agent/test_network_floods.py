@@ -73,7 +73,7 @@ async def fares_well(network: SandboxNetwork) -> bool:
     def check() -> bool:
         where, conf = namespace(network), network.resolv_conf
         names = [look_up(where, conf, "web.example", stream=stream) for stream in (False, True)]
-        return names == [[WEB], [WEB]] and reaches(where, WEB)
+        return names == [[WEB], [WEB]] and reaches(where, WEB, timeout=LIMIT_SEC)
 
     return await asyncio.to_thread(check)
 
@@ -92,7 +92,7 @@ def connect_many(
         made, errors = [], set()
         for _ in range(number):
             try:
-                connection = socket.create_connection((address, 80), timeout=5)
+                connection = socket.create_connection((address, 80), timeout=LIMIT_SEC)
             except OSError as error:
                 errors.add(type(error).__name__)
                 continue
@@ -288,10 +288,11 @@ async def test_one_sandbox_does_not_fill_the_cache_of_names(tmp_path: Path) -> N
 FLOOD = """use Socket; socket(S, PF_INET, SOCK_DGRAM, 17); my $to = sockaddr_in(53, inet_aton($ARGV[0]));
 my $got = 0; my $b = ""; for my $n (1 .. 30000) { my $name = "n$n";
 send(S, pack("nnnnnn", $n, 256, 1, 0, 0, 0) . chr(length $name) . $name . "\\7example\\0" . pack("nn", 28, 1), 0, $to);
-$got++ while defined recv(S, $b, 512, MSG_DONTWAIT); } sleep 1;
+$got++ while defined recv(S, $b, 512, MSG_DONTWAIT); }
+my $r = ""; vec($r, fileno(S), 1) = 1; select($r, undef, undef, $got ? 1 : 180);
 $got++ while defined recv(S, $b, 512, MSG_DONTWAIT); print "answered $got\\n";"""
 ASK = """use Socket; socket(S, PF_INET, SOCK_DGRAM, 17); my $to = sockaddr_in(53, inet_aton($ARGV[0])); my $b = "";
-for (1 .. 30) { send(S, pack("nnnnnn", 7, 256, 1, 0, 0, 0) . "\\3web\\7example\\0" . pack("nn", 28, 1), 0, $to);
+for (1 .. 180) { send(S, pack("nnnnnn", 7, 256, 1, 0, 0, 0) . "\\3web\\7example\\0" . pack("nn", 28, 1), 0, $to);
 my $r = ""; vec($r, fileno(S), 1) = 1; if (select($r, undef, undef, 1)) { recv(S, $b, 512, 0); print "yes\\n"; exit } }
 print "no\\n";"""
 

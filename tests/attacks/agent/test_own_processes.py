@@ -32,7 +32,7 @@ async def test_attempt_is_graded(workplace: Workplace, way: str) -> None:
 
 async def test_stopped_processes_are_a_timeout(workplace: Workplace) -> None:
     outcome = await workplace.run(
-        workplace.task("touch /app/done; kill -STOP -1; kill -STOP $$", GRADED, agent_timeout=3)
+        workplace.task("touch /app/done; kill -STOP -1; kill -STOP $$", GRADED, agent_timeout=15)
     )
     result = result_of(outcome.result, outcome.directory)
     assert result.outcome is Outcome.FAILED and Mark.AGENT_TIMEOUT in result.marks

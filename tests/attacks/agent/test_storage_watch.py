@@ -28,7 +28,7 @@ os.unlink(sys.argv[1])
 print("ready", flush=True)
 sys.stdin.read()
 """
-UNLINKED = "exec 9> /big; rm /big; dd if=/dev/zero bs=1M count=300 >&9; sleep 60"
+UNLINKED = "exec 9> /big; rm /big; dd if=/dev/zero bs=1M count=300 >&9; sleep 600"
 
 
 @pytest.fixture

@@ -13,6 +13,7 @@ import pytest
 from seatrial.api.gates.head_limits import HEADS_OF_ONE
 from tests.command_line import CommandLine
 from tests.running_service import RunningService, service_up
+from tests.waiting import until
 
 PIECE = b"x-a: " + b"a" * 65_530 + b"\r\n"
 LARGE = 40 << 20
@@ -138,4 +139,4 @@ def test_connections_that_ask_nothing_are_bounded(service: RunningService) -> No
     finally:
         for connection in waiting:
             connection.close()
-    assert service.get("/health")[0] == 200
+    until(lambda: service.get("/health")[0] == 200, "the service has noticed that they are gone")

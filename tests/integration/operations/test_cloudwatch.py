@@ -87,10 +87,10 @@ async def test_the_api_publishes_what_it_tells(
     monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", endpoint)
     async with opened(publishing(tmp_path, "Seatrial/two"), tmp_path) as api:
         await api.submit(18)
-        met = lambda: last_value(cloudwatch, "Seatrial/two", "seatrial_desired_workers") == 2  # noqa: E731
-        await eventually(met, "the desired count is published")
-        also = lambda: last_value(cloudwatch, "Seatrial/two", "seatrial_work_units") == 2.0  # noqa: E731
-        await eventually(also, "the value beside it")
+        for name in ("seatrial_desired_workers", "seatrial_work_units"):
+            await eventually(
+                lambda name=name: last_value(cloudwatch, "Seatrial/two", name) == 2.0, f"{name} is published"
+            )  # type: ignore[misc]
 
 
 async def test_trials_end_and_the_api_answers_while_cloudwatch_is_away(
