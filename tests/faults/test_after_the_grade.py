@@ -29,11 +29,11 @@ from seatrial.engine.trials.trial_files import TryFiles
 from seatrial.errors import InvalidInput, StoreUnavailable
 from seatrial.ports.blobs import Blobs
 from seatrial.ports.runner import Order, Progress
+from seatrial.testing.lasting_port import lasting_port
 from seatrial.testing.memory_blobs import MemoryBlobs
 from seatrial.testing.memory_store import MemoryStore
 from seatrial.testing.memory_store.events import MemoryOutput
 from seatrial.testing.memory_store.trials import MemoryTrials
-from seatrial.testing.lasting_port import lasting_port
 from tests.s3_server import s3_access
 
 TASK = Task(digest="sha256:" + "0" * 64, name="answer-file", format=TaskFormat.HARBOR, instruction="Do it.")

@@ -87,10 +87,12 @@ async def test_the_api_publishes_what_it_tells(
     monkeypatch.setenv("AWS_ENDPOINT_URL_CLOUDWATCH", endpoint)
     async with opened(publishing(tmp_path, "Seatrial/two"), tmp_path) as api:
         await api.submit(18)
-        for name in ("seatrial_desired_workers", "seatrial_work_units"):
-            await eventually(
-                lambda name=name: last_value(cloudwatch, "Seatrial/two", name) == 2.0, f"{name} is published"
-            )  # type: ignore[misc]
+
+        def values() -> list[float | None]:
+            names = ("seatrial_desired_workers", "seatrial_work_units")
+            return [last_value(cloudwatch, "Seatrial/two", name) for name in names]
+
+        await eventually(lambda: values() == [2.0, 2.0], "the desired count is published, and the work beside it")
 
 
 async def test_trials_end_and_the_api_answers_while_cloudwatch_is_away(
