@@ -8,13 +8,13 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.sandboxes.host.cgroups import Cgroups
 from seatrial.sandboxes.host.disk_image import DiskImages
 from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.seccomp import CompiledFilters, seccomp_filter
 from seatrial.sandboxes.host.storage import StorageWatch
 from seatrial.sandboxes.network.network_set import SharedNetworks
-from seatrial.sandboxes.oci.cgroups import Cgroups
 from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES, Confinement
 from seatrial.sandboxes.oci.runtime import Runtime, busybox
 
