@@ -27,7 +27,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from seatrial.adapters.blob_paths import key_of, path_of
+from seatrial.adapters.blobs_shared import key_of, path_of
 from seatrial.adapters.owned_folder import Handle, make_folder, move_into, open_folder
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key

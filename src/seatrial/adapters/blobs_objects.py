@@ -23,7 +23,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import from_url
 
-from seatrial.adapters.blob_paths import key_of, path_of
+from seatrial.adapters.blobs_shared import key_of, path_of
 from seatrial.adapters.object_errors import PastTheEnd, boundary, reason
 from seatrial.errors import InvalidInput, NotFound, StoreUnavailable
 from seatrial.ports.blobs import BlobInfo
