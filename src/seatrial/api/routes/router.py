@@ -31,7 +31,7 @@ _ERRORS = {
     416: "The range lies outside of the file.",
     421: "The Host header does not name this server.",
     422: "The input is invalid; `field` names the field.",
-    429: "Too many requests or failed attempts; wait and try again.",
+    429: "Too many requests, or too many wrong keys; wait and try again.",
     503: "The service cannot do this now; try again.",
     507: "The disk is full.",
 }
