@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.place import Place
-from seatrial.sandboxes.oci.cgroups import PARENT_GROUP
+from seatrial.sandboxes.host.cgroups import PARENT_GROUP
 from seatrial.sandboxes.oci.container_spec import MARK
 from seatrial.sandboxes.record import SandboxRecord
 

@@ -19,8 +19,8 @@ from harbor.environments.base import ExecResult
 from benchmarks.place import TRIVIAL, Place
 from benchmarks.row import Row, within
 from benchmarks.trials import OCI, our_subject, run_trial, seconds_for
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH
 from seatrial.sandboxes.images.image import Image
-from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.environment import OciEnvironment
 
 _CRUN = "crun --root $PWD/state --cgroup-manager=disabled"

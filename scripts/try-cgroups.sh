@@ -7,7 +7,7 @@
 # top, so nothing is installed inside and nothing of this machine changes. Without a command it runs `seatrial doctor`,
 # one oracle trial and the part of the contract suite that is about limits, and ends with their worst exit status.
 #
-# For whoever changes sandboxes/oci/cgroups.py; not part of `make test`: without KVM it takes about 20 minutes.
+# For whoever changes sandboxes/host/cgroups.py; not part of `make test`: without KVM it takes about 20 minutes.
 # Needs root, `make setup` for tests, and: apt-get install qemu-system-x86 busybox-static kmod cpio e2fsprogs
 #
 #   SEATRIAL_VM_DIR    keeps kernel, images and disk (default /var/tmp/seatrial-vm); remove it to start anew

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import IO, cast
 
-from seatrial.sandboxes.oci.cgroups import Cgroups
+from seatrial.sandboxes.host.cgroups import Cgroups
 from tests.faults.trial_worker import ROOT, Setup
 
 DISK = Path("/mnt")

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from itertools import product
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -36,6 +37,7 @@ from seatrial.suspect_process import SuspectProcess
 from seatrial.testing.fake_runner import PASS
 from seatrial.testing.faulty_store import FaultyStore
 from seatrial.testing.memory_blobs import MemoryBlobs
+from seatrial.wiring import recover_in_background
 from seatrial.worker import Claiming, Pace, Upkeep, Worker
 from seatrial.worker_exits import ExitNotes, ExitWatch
 
@@ -256,6 +258,30 @@ async def test_nothing_is_told_while_all_is_well(tmp_path: Path) -> None:
         place.gate.opened.set()
         assert place.duties.troubles == ()
         assert [row.troubles for row in await place.store.workers.all()] == [()]
+
+
+async def test_a_faulty_duty_of_the_api_is_told_and_tried_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The API recovers trials and settles jobs where no worker does. It goes on, and so do its other duties."""
+    faults = FAULTS[:1]
+
+    async def step() -> None:
+        if faults:
+            raise faults[-1]
+
+    upkeep = Upkeep(Duties(system_clock), SimpleNamespace(sweep=step), [Duty("settling", step, 0.01)])  # type: ignore[arg-type]
+    monkeypatch.setattr("seatrial.wiring.upkeep.upkeep_of", lambda installation, clean: upkeep)
+    settings = SimpleNamespace(reap_sec=0.01, heartbeat_sec=0.01, cloudwatch_namespace="")
+    installation = SimpleNamespace(settings=settings, wake_up=SimpleNamespace(tend=step), clock=system_clock)
+    async with recover_in_background(installation) as duties:  # type: ignore[arg-type]
+        await until(lambda: _all_failed(duties, 2))
+        faults += FAULTS[1:]
+        await until(lambda: _all_failed(duties, 9))
+        faults.clear()
+        await until(lambda: not duties.troubles)
+
+
+def _all_failed(duties: Duties, times: int) -> bool:
+    return {trouble.duty for trouble in duties.troubles if trouble.count >= times} == {"recovery", "queue", "settling"}
 
 
 async def test_a_cancellation_from_inside_ends_no_duty_and_one_from_outside_does() -> None:

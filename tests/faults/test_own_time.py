@@ -17,7 +17,7 @@ from seatrial.adapters.runner_harbor.library_trial import LibraryTrials
 from seatrial.adapters.runner_harbor.outcome import result_of
 from seatrial.domain.result import Result
 from seatrial.domain.trial import Mark, Outcome
-from seatrial.sandboxes.oci.machine import Machine
+from seatrial.sandboxes.host.tools import HostTools
 from tests.trials import IMPORT_PATH, Workplace
 
 pytestmark = pytest.mark.sandbox
@@ -35,7 +35,7 @@ class Crowd:
     """Holds every thread for transfers for a while, from a phase of the trial on."""
 
     def __init__(self, cache: Path) -> None:
-        self._mounts = Machine.shared(cache).mounts
+        self._mounts = HostTools.shared(cache).mounts
         self._over = threading.Event()
         self._holding: list[asyncio.Task[bool]] = []
 

@@ -11,7 +11,6 @@ own directory needs root; the file is given to the account first, and goes only 
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
 import secrets
@@ -27,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Self
 
-from seatrial.adapters.blob_paths import key_of, path_of
+from seatrial.adapters.blobs_shared import key_of, path_of, take_each
 from seatrial.adapters.owned_folder import Handle, make_folder, move_into, open_folder
 from seatrial.errors import InvalidInput, NotFound, StorageFull, StoreUnavailable
 from seatrial.ports.blobs import PLAIN_KEY, BlobInfo, checked_key
@@ -35,7 +34,6 @@ from seatrial.system.fair_threads import FairThreads, yield_turn
 from seatrial.system.file_owner import act_as, act_as_oneself
 
 _THREADS = 16
-_FILES_AT_ONCE = 8
 _CHUNK = 1 << 20
 _LISTED_AT_ONCE = 1000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
@@ -78,11 +76,7 @@ class FileBlobs:
             sizes = [(root / name).lstat().st_size for name in names]
             if await self._move(path_of(prefix), root, replacing=False):
                 return sizes
-        taken: list[int] = []
-        for start in range(0, len(names), _FILES_AT_ONCE):
-            some = names[start : start + _FILES_AT_ONCE]
-            taken += await asyncio.gather(*(self.take_file(f"{prefix}/{name}", root / name) for name in some))
-        return taken
+        return await take_each(self.take_file, prefix, root, names)
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         path = path_of(key)

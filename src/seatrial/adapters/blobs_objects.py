@@ -10,7 +10,6 @@ larger ones. Uploads that a killed worker left are no objects; the bucket's life
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import from_url
 
-from seatrial.adapters.blob_paths import key_of, path_of
+from seatrial.adapters.blobs_shared import key_of, path_of, take_each
 from seatrial.adapters.object_errors import PastTheEnd, boundary, reason
 from seatrial.errors import InvalidInput, NotFound, StoreUnavailable
 from seatrial.ports.blobs import BlobInfo
@@ -37,7 +36,6 @@ _SCHEMES = ("s3", "s3a", "gs", "az", "azure", "adl", "abfs", "abfss")
 _THREADS = 16
 _TRANSFERS = 8
 """Threads for large files, so that many of them do not delay small ones."""
-_FILES_AT_ONCE = 8
 _RETRIES: Any = {"max_retries": 2, "retry_timeout": timedelta(seconds=10)}
 """Short, because a retry blocks a thread. Callers that can wait longer retry themselves."""
 _SMALL = 64 << 10
@@ -138,11 +136,7 @@ class ObjectBlobs:
         return await self.put_file(key, source)
 
     async def take_folder(self, prefix: str, root: Path, names: Sequence[str]) -> list[int]:
-        taken: list[int] = []
-        for start in range(0, len(names), _FILES_AT_ONCE):
-            some = names[start : start + _FILES_AT_ONCE]
-            taken += await asyncio.gather(*(self.take_file(f"{prefix}/{name}", root / name) for name in some))
-        return taken
+        return await take_each(self.take_file, prefix, root, names)
 
     async def put_bytes(self, key: str, data: bytes) -> None:
         with self._writing(key):

@@ -34,6 +34,11 @@ class ListedPrices(Mapping[str, Price]):
     The file is read when the first price is asked for. A name without a provider belongs to one; another provider's
     model of the same name is not it."""
 
+    def load(self) -> None:
+        """Reads the file and every price in it now."""
+        for name in _entries():
+            _price(name)
+
     @override
     def __getitem__(self, model: str) -> Price:
         found = _price(model)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from pathlib import Path
 
 from seatrial.adapters.model_list import ListedPrices, listed_names
@@ -19,21 +18,24 @@ class ModelPrices:
 
     def __init__(self, own_file: Path | None = None) -> None:
         self._own_file = own_file
+        self._own: dict[str, Price] | None = None
         self._listed = ListedPrices()
 
     def load(self) -> None:
         """Reads the tables now. Raises ``SetupProblem`` if the operator's cannot be used."""
-        _ = self._own
-        len(self._listed)
+        self._read_own()
+        self._listed.load()
 
     def has_price(self, model: str) -> bool:
         return self.of(model) is not None
 
     def of(self, model: str) -> NamedPrice | None:
         """Scripted models cost nothing, unless the operator named a price."""
-        found = price_of(model, [(CostBy.OPERATOR, self._own), (CostBy.TABLE, self._listed)])
+        found = price_of(model, [(CostBy.OPERATOR, self._read_own()), (CostBy.TABLE, self._listed)])
         return _FREE if found is None and model.startswith(_SCRIPTED) else found
 
-    @cached_property
-    def _own(self) -> dict[str, Price]:
-        return {} if self._own_file is None else read_price_file(self._own_file, listed_names())
+    def _read_own(self) -> dict[str, Price]:
+        """The operator's table, read once."""
+        if self._own is None:
+            self._own = {} if self._own_file is None else read_price_file(self._own_file, listed_names())
+        return self._own

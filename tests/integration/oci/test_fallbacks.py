@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 from seatrial.errors import SandboxFault, SetupProblem
+from seatrial.sandboxes.host.cgroups import Cgroups, Hierarchies, Limits
+from seatrial.sandboxes.host.container_defaults import DOCKER_CAPABILITIES
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.images.assembly import shared_oci_images
 from seatrial.sandboxes.images.image import Image
-from seatrial.sandboxes.oci.cgroups import Cgroups, Hierarchies, Limits
 from seatrial.sandboxes.oci.command import Call
-from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_plan import PodPlan

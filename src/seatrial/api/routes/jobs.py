@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from fastapi import Depends, Query, Request
@@ -89,32 +90,29 @@ async def check_job(service: ServiceDep, wanted: JobRequest, keys: GivenKeys) ->
     await submission.check_setup(spec, tuple(keys))
 
 
+@dataclass(frozen=True)
+class JobChoice:
+    """Its fields are those of ``JobFilter``."""
+
+    status: JobStatus | None = None
+    name: Annotated[Plain | None, Query(description="Part of the name; case is ignored.")] = None
+    dataset: Plain | None = None
+    task: Annotated[Plain | None, Query(description="Only jobs with a task of this name.")] = None
+    agent: Plain | None = None
+    model: Plain | None = None
+    origin: Annotated[Plain | None, Query(description="seatrial, tbench-runner or agentcompass.")] = None
+    pinned: bool | None = None
+
+
 @router.get("", responses=errors())
 async def list_jobs(
     service: ServiceDep,
+    which: Annotated[JobChoice, Depends()],
     page: Annotated[RequestedPage, Depends(requested_page)],
-    status: JobStatus | None = None,
-    name: Annotated[Plain | None, Query(description="Part of the name; case is ignored.")] = None,
-    dataset: Plain | None = None,
-    task: Annotated[Plain | None, Query(description="Only jobs with a task of this name.")] = None,
-    agent: Plain | None = None,
-    model: Plain | None = None,
-    origin: Annotated[Plain | None, Query(description="seatrial, tbench-runner or agentcompass.")] = None,
-    pinned: bool | None = None,
     include: Annotated[list[Literal["score"]] | None, Query(description="`score` includes each job's score.")] = None,
 ) -> JobPage:
     """Jobs with their counts, newest first."""
-    chosen = JobFilter(
-        status=status,
-        name=name,
-        dataset=dataset,
-        task=task,
-        agent=agent,
-        model=model,
-        origin=origin,
-        pinned=pinned,
-    )
-    store = service.installation.store
+    store, chosen = service.installation.store, JobFilter(**vars(which))
     shown, last = cut(
         await job_items(store.jobs, service.listing, service.ended_jobs, page.by_id(), chosen, bool(include)),
         page.limit,

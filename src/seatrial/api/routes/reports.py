@@ -14,9 +14,8 @@ from seatrial.api.routes.router import errors, native_router, sends
 from seatrial.domain.reports.failures import Failures
 from seatrial.domain.reports.pictures import Trend
 from seatrial.domain.reports.report import JobReport
-from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.grid import Grid, grid_of, table_of
-from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.reports.reporting import failures_of, report_job
 from seatrial.engine.reports.trend import trend_of
 
 router = native_router("", "reports")

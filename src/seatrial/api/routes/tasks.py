@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, File, Query, UploadFile
@@ -93,23 +94,30 @@ async def validate_tasks(service: ServiceDep, files: Archives) -> CheckedArchive
     return CheckedArchives(items=checked)
 
 
+@dataclass(frozen=True)
+class TaskChoice:
+    """Its fields are those of ``TaskSearch``."""
+
+    name: Annotated[Plain | None, Query(description="The exact name.")] = None
+    category: Plain | None = None
+    difficulty: Plain | None = None
+    tag: Plain | None = None
+    format: TaskFormat | None = None
+    q: Annotated[Plain | None, Query(description="Words in the name, the description or the instruction.")] = None
+
+
 @router.get("", responses=errors())
 async def list_tasks(
     service: ServiceDep,
+    which: Annotated[TaskChoice, Depends()],
     page: Annotated[RequestedPage, Depends(requested_page)],
-    name: Annotated[Plain | None, Query(description="The exact name.")] = None,
-    category: Plain | None = None,
-    difficulty: Plain | None = None,
-    tag: Plain | None = None,
-    format: TaskFormat | None = None,
-    q: Annotated[Plain | None, Query(description="Words in the name, the description or the instruction.")] = None,
     latest: Annotated[bool, Query(description="With `name`: only the task that was added or used last.")] = False,
 ) -> TaskPage:
     """The tasks of the library, by name."""
-    if name is not None and latest:
-        return TaskPage(items=[TaskItem.of(task) for task in await service.installation.store.tasks.find(name, 1)])
-    search = TaskSearch(name=name, category=category, difficulty=difficulty, tag=tag, format=format, q=q)
-    found = await search_tasks(service.installation.store.tasks, search, page.by_name(), page.one_more)
+    tasks = service.installation.store.tasks
+    if which.name is not None and latest:
+        return TaskPage(items=[TaskItem.of(task) for task in await tasks.find(which.name, 1)])
+    found = await search_tasks(tasks, TaskSearch(**vars(which)), page.by_name(), page.one_more)
     shown, last = cut(found, page.limit)
     return TaskPage(items=[TaskItem.of(task) for task in shown], next=name_cursor(last) if last else None)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import aclosing
+from dataclasses import dataclass
 from typing import Annotated
 
 from fastapi import Depends, Query
@@ -26,49 +27,52 @@ TryNumber = Annotated[
 ]
 
 
-async def chosen(
-    state: Annotated[list[TrialState] | None, Query()] = None,
-    outcome: Annotated[list[Outcome] | None, Query()] = None,
-    cause: Annotated[list[Cause] | None, Query()] = None,
-    task: Annotated[Plain | None, Query(description="A task's name.")] = None,
-    agent: Plain | None = None,
-    model: Plain | None = None,
-    tag: Plain | None = None,
-    label: Annotated[Plain | None, Query(description="A label's name, or `name=value`.")] = None,
-    reviewed: bool | None = None,
-    noted: Annotated[bool | None, Query(description="Whether somebody wrote a note.")] = None,
-) -> TrialFilter:
+@dataclass(frozen=True)
+class TrialChoice:
     """Several states, outcomes or causes may be given; a trial matches if it has one of each."""
-    return TrialFilter(
-        states=tuple(dict.fromkeys(state or ())),
-        outcomes=tuple(dict.fromkeys(outcome or ())),
-        causes=tuple(dict.fromkeys(cause or ())),
-        task=task,
-        agent=agent,
-        model=model,
-        tag=tag,
-        label=label,
-        reviewed=reviewed,
-        noted=noted,
-    )
+
+    state: Annotated[list[TrialState] | None, Query()] = None
+    outcome: Annotated[list[Outcome] | None, Query()] = None
+    cause: Annotated[list[Cause] | None, Query()] = None
+    task: Annotated[Plain | None, Query(description="A task's name.")] = None
+    agent: Plain | None = None
+    model: Plain | None = None
+    tag: Plain | None = None
+    label: Annotated[Plain | None, Query(description="A label's name, or `name=value`.")] = None
+    reviewed: bool | None = None
+    noted: Annotated[bool | None, Query(description="Whether somebody wrote a note.")] = None
+
+    def filter(self, job_id: int | None = None) -> TrialFilter:
+        return TrialFilter(
+            job_id=job_id,
+            states=tuple(dict.fromkeys(self.state or ())),
+            outcomes=tuple(dict.fromkeys(self.outcome or ())),
+            causes=tuple(dict.fromkeys(self.cause or ())),
+            task=self.task,
+            agent=self.agent,
+            model=self.model,
+            tag=self.tag,
+            label=self.label,
+            reviewed=self.reviewed,
+            noted=self.noted,
+        )
 
 
-Chosen = Annotated[TrialFilter, Depends(chosen)]
+Chosen = Annotated[TrialChoice, Depends()]
 Wanted = Annotated[RequestedPage, Depends(requested_page)]
 
 
 @router.get("/trials", responses=errors())
 async def list_trials(service: ServiceDep, page: Wanted, which: Chosen) -> TrialPage:
     """Trials of all jobs, newest first."""
-    return trial_page(await service.installation.store.trials.summaries(which, page.by_id()), page.limit)
+    return trial_page(await service.installation.store.trials.summaries(which.filter(), page.by_id()), page.limit)
 
 
 @router.get("/jobs/{job_id}/trials", responses=errors(404))
 async def list_job_trials(service: ServiceDep, job_id: JobId, page: Wanted, which: Chosen) -> TrialPage:
     """Trials of one job, newest first."""
     store = service.installation.store
-    of_job = which.model_copy(update={"job_id": job_id})
-    found = await store.trials.summaries(of_job, page.by_id())
+    found = await store.trials.summaries(which.filter(job_id), page.by_id())
     if not found:
         await store.jobs.get(job_id)  # 404 for an unknown job
     return trial_page(found, page.limit)

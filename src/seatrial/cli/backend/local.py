@@ -15,9 +15,8 @@ from seatrial.cli.backend.backend import JobRow, Plan
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
 from seatrial.cli.backend.triage import LocalTriage
 from seatrial.cli.options import split_name
-from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import show_progress
-from seatrial.cli.view.say import say
+from seatrial.cli.view.say import say, say_notices, say_warnings
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.domain.event import Event
 from seatrial.domain.job import Job, JobCounts
@@ -36,11 +35,10 @@ from seatrial.engine.jobs.choice import choose, dataset_of, every_task, find_dat
 from seatrial.engine.recent import EndedJobs
 from seatrial.engine.reports.circumstances import ComparedCircumstances, compare_circumstances
 from seatrial.engine.reports.comparing import Compared, ComparisonWish, compare_jobs
-from seatrial.engine.reports.failures import failures_of
 from seatrial.engine.reports.leaderboard import LeaderboardFilter, Leaderboards
 from seatrial.engine.reports.listing import JobListing
 from seatrial.engine.reports.progress import progress_of
-from seatrial.engine.reports.reporting import report_job
+from seatrial.engine.reports.reporting import failures_of, report_job
 from seatrial.engine.reports.trend import trend_of
 from seatrial.engine.trials.trial_files import KeptFiles, TryFiles
 from seatrial.errors import InvalidInput, NotFound

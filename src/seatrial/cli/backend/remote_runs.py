@@ -16,9 +16,8 @@ from pathlib import Path
 from seatrial.cli.backend.backend import Plan
 from seatrial.cli.backend.remote_values import counts_of, job_of
 from seatrial.cli.backend.request import RunRequest, refuse_nothing
-from seatrial.cli.view.notices import say_notices, say_warnings
 from seatrial.cli.view.progress import Show, show_progress
-from seatrial.cli.view.say import say
+from seatrial.cli.view.say import say, say_notices, say_warnings
 from seatrial.cli.view.summary import INTERRUPTED, exit_status, print_outcome, seconds_of
 from seatrial.client import AsyncClient, JobRequest
 from seatrial.domain.agents.catalogue import keys_for, takes_model

@@ -292,7 +292,7 @@ def run(
 
 async def _run(request: RunRequest, handling: Handling) -> int:
     from seatrial.cli.backend.session import open_backend
-    from seatrial.cli.view.notices import say_notices
+    from seatrial.cli.view.say import say_notices
     from seatrial.cli.view.summary import print_plan, print_queued
     from seatrial.domain.agents.catalogue import takes_model
     from seatrial.engine.jobs.notices import notices

@@ -45,6 +45,7 @@ def worker(
     """
     import asyncio
     import os
+    from dataclasses import replace
 
     from seatrial.cli.backend.session import read_settings
     from seatrial.system.processes import die_with
@@ -57,24 +58,15 @@ def worker(
         _keep_running(processes, capacity, _rules_of_stay(read_settings(), leave_when_idle, minimum_workers))
         return
 
-    async def work() -> bool:
-        from seatrial.logs import write_logs
-        from seatrial.system.privileges import confine_worker
-        from seatrial.wiring import Place, open_installation
+    from seatrial.wiring import Place
 
-        environment = dict(os.environ)  # a worker removes from its own what tasks may not read
-        # A supervised worker stays unless it is told otherwise: its supervisor might start another one.
-        stays = "0" if leave_when_idle is None and supervised_by is not None else leave_when_idle
-        settings = _rules_of_stay(read_settings(), stays, minimum_workers)
-        confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
-        async with open_installation(settings, for_worker=True) as installation:
-            write_logs(settings)
-            place = Place(supervised_by, environment)
-            if suspects is not None:
-                place = Place(supervised_by, environment, suspects, tuple(works_with or ()))
-            return await _work(installation, capacity, place)
-
-    if asyncio.run(work()) and supervised_by is not None and suspects is None:
+    # A supervised worker stays unless it is told otherwise: its supervisor might start another one.
+    stays = "0" if leave_when_idle is None and supervised_by is not None else leave_when_idle
+    place = Place(supervised_by, dict(os.environ))  # a worker removes from its own what tasks may not read
+    if suspects is not None:
+        place = replace(place, group=suspects, sandboxes=tuple(works_with or ()))
+    left = asyncio.run(_open_and_work(_rules_of_stay(read_settings(), stays, minimum_workers), capacity, place))
+    if left and supervised_by is not None and suspects is None:
         from seatrial.worker_supervisor import LEFT_BY_ITSELF
 
         raise typer.Exit(LEFT_BY_ITSELF)
@@ -117,6 +109,17 @@ def _seconds(text: str) -> float:
     if not found:
         raise InvalidInput(f"{text!r} is no time.", field="leave_when_idle", fix="Write 90s, 10m or 2h.")
     return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+async def _open_and_work(settings: Settings, capacity: int, place: Place) -> bool:
+    from seatrial.logs import write_logs
+    from seatrial.system.privileges import confine_worker
+    from seatrial.wiring import open_installation
+
+    confine_worker(settings.allow_privileged)  # before there are threads, which would keep what they have
+    async with open_installation(settings, for_worker=True) as installation:
+        write_logs(settings)
+        return await _work(installation, capacity, place)
 
 
 async def _work(installation: Installation, capacity: int, place: Place) -> bool:

@@ -1,4 +1,4 @@
-"""Reads the trials of a job for ``domain.reports.report``, for the CLI and the API.
+"""Reads the trials of a job for ``domain.reports``, for the CLI and the API: its report, and its failures in groups.
 
 Gives configurations and tasks distinct labels if their names are ambiguous.
 """
@@ -13,6 +13,7 @@ from types import MappingProxyType
 from seatrial.domain.comparisons.noise import SideOfNoise, Strained, noise_within
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.reports.fact import TrialFact
+from seatrial.domain.reports.failures import Failures, group_failures
 from seatrial.domain.reports.report import JobReport, report
 from seatrial.domain.result import TestResult
 from seatrial.domain.task import TaskRef
@@ -28,6 +29,16 @@ async def report_job(trials: TrialStore, job: Job, *, with_tests: bool = False) 
     numbers = await trials.numbers(job.id)
     tests = await _tests_of(trials, job) if with_tests else {}
     return await asyncio.to_thread(report_numbers, numbers, job, tests)  # others may not wait for the draws
+
+
+async def failures_of(trials: TrialStore, job: Job) -> Failures:
+    """The failed trials of a job in groups. Planned trials only: an added attempt is outside of the job's numbers."""
+    labels, names = configuration_labels(job.spec.agents), task_names(job.spec.tasks)
+    found = [
+        row.trial._replace(task=names.get(row.digest, row.trial.task), configuration=labels[row.agent_index])
+        for row in await trials.failed(job.id)
+    ]
+    return await asyncio.to_thread(group_failures, found)
 
 
 def report_numbers(numbers: Iterable[TrialNumbers], job: Job, tests: Tests = MappingProxyType({})) -> JobReport:

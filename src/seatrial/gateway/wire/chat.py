@@ -18,7 +18,6 @@ from seatrial.gateway.wire.format import (
     WireFormat,
     clamped,
     opened,
-    renamed,
 )
 from seatrial.gateway.wire.json_text import Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
@@ -63,13 +62,10 @@ class ChatFormat(WireFormat):
         )
 
     @override
-    def _edits(self, body: JsonObject, model: str, max_output_tokens: int | None) -> list[Edit]:
-        edits = renamed(body, model)
-        if max_output_tokens is None:
-            return edits
-        most = max(max_output_tokens // fields.answers(body, "n"), 1)
+    def _clamped(self, body: JsonObject, most: int) -> list[Edit]:
+        of_each = max(most // fields.answers(body, "n"), 1)
         present = [name for name in _LIMITS if body.get(name) is not None] or [_LIMITS[0]]
-        return edits + [edit for name in present for edit in clamped(body, name, most)]
+        return [edit for name in present for edit in clamped(body, name, of_each)]
 
     @override
     def _asking(self, body: JsonObject) -> list[Edit]:
@@ -120,8 +116,8 @@ class EmbeddingsFormat(ChatFormat):
         )
 
     @override
-    def _edits(self, body: JsonObject, model: str, max_output_tokens: int | None) -> list[Edit]:
-        return renamed(body, model)
+    def _clamped(self, body: JsonObject, most: int) -> list[Edit]:
+        return []
 
     @override
     def _asking(self, body: JsonObject) -> list[Edit]:

@@ -107,7 +107,11 @@ class WireFormat(ABC):
         ``max_output_tokens``: the most that all answers together may have; a lower limit of the request stays.
         ``tell_usage``: ask for the usage of a stream. A stream that tells it anyway is not changed."""
         read = opened(body)
-        edits = [*self._edits(read, model, max_output_tokens), *(self._asking(read) if tell_usage else ())]
+        edits = self._renamed(read, model)
+        if max_output_tokens is not None:
+            edits += self._clamped(read, max_output_tokens)
+        if tell_usage:
+            edits += self._asking(read)
         if not edits and isinstance(body, bytes):
             return body
         return edited(read.text, edits)
@@ -132,8 +136,12 @@ class WireFormat(ABC):
     def models(self, names: list[str]) -> bytes:
         """The answer to a question for the list of models."""
 
+    def _renamed(self, body: JsonObject, model: str) -> list[Edit]:
+        return [] if body.get("model") == model else [body.replaced("model", model)]
+
     @abstractmethod
-    def _edits(self, body: JsonObject, model: str, max_output_tokens: int | None) -> list[Edit]: ...
+    def _clamped(self, body: JsonObject, most: int) -> list[Edit]:
+        """Lowers the limits of length, so that all answers together have at most this many tokens."""
 
     def _asking(self, body: JsonObject) -> list[Edit]:
         return []
@@ -141,10 +149,6 @@ class WireFormat(ABC):
 
 def opened(body: Body) -> JsonObject:
     return body if isinstance(body, JsonObject) else read_object(body)
-
-
-def renamed(body: JsonObject, model: str) -> list[Edit]:
-    return [] if body.get("model") == model else [body.replaced("model", model)]
 
 
 def clamped(body: JsonObject, name: str, most: int) -> list[Edit]:

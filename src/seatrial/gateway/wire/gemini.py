@@ -83,18 +83,18 @@ class GeminiFormat(WireFormat):
         )
 
     @override
-    def _edits(self, body: JsonObject, model: str, max_output_tokens: int | None) -> list[Edit]:
-        edits = [] if body.get("model") is None else [body.replaced("model", f"models/{model}")]
-        if max_output_tokens is None:
-            return edits
+    def _renamed(self, body: JsonObject, model: str) -> list[Edit]:
+        return [] if body.get("model") is None else [body.replaced("model", f"models/{model}")]
+
+    @override
+    def _clamped(self, body: JsonObject, most: int) -> list[Edit]:
         config = _config(body)
         if config is None:
             member = body.members.get(_spelled(body, "generationConfig"))
-            written_ = json.dumps({_LIMIT: max_output_tokens})
-            added = body.added("generationConfig", written_)
-            return [*edits, Edit(member.start, member.end, written_) if member else added]
-        most = max(max_output_tokens // fields.answers(config, _spelled(config, _CHOICES)), 1)
-        return edits + clamped(config, _spelled(config, _LIMIT), most)
+            written_ = json.dumps({_LIMIT: most})
+            return [Edit(member.start, member.end, written_) if member else body.added("generationConfig", written_)]
+        of_each = max(most // fields.answers(config, _spelled(config, _CHOICES)), 1)
+        return clamped(config, _spelled(config, _LIMIT), of_each)
 
     @override
     def read_answer(self, body: bytes) -> Answer:

@@ -19,7 +19,6 @@ from seatrial.gateway.wire.format import (
     WireFormat,
     clamped,
     opened,
-    renamed,
     written,
 )
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
@@ -88,14 +87,11 @@ class MessagesFormat(WireFormat):
         )
 
     @override
-    def _edits(self, body: JsonObject, model: str, max_output_tokens: int | None) -> list[Edit]:
-        edits = renamed(body, model)
-        if max_output_tokens is None:
-            return edits
-        edits += clamped(body, "max_tokens", max_output_tokens)
+    def _clamped(self, body: JsonObject, most: int) -> list[Edit]:
+        edits = clamped(body, "max_tokens", most)
         thinking = _thinking(body)
         if thinking is not None:
-            edits += clamped(thinking, "budget_tokens", max(max_output_tokens - 1, _LEAST_THINKING))
+            edits += clamped(thinking, "budget_tokens", max(most - 1, _LEAST_THINKING))
         return edits
 
     @override

@@ -18,7 +18,6 @@ from seatrial.gateway.wire.format import (
     WireFormat,
     clamped,
     opened,
-    renamed,
 )
 from seatrial.gateway.wire.json_text import BadCall, Edit, JsonObject, read_answer_object
 from seatrial.gateway.wire.meter import StreamMeter
@@ -75,11 +74,8 @@ class ResponsesFormat(WireFormat):
         )
 
     @override
-    def _edits(self, body: JsonObject, model: str, max_output_tokens: int | None) -> list[Edit]:
-        edits = renamed(body, model)
-        if max_output_tokens is None:
-            return edits
-        return edits + clamped(body, "max_output_tokens", max(max_output_tokens, LEAST_OUTPUT_TOKENS))
+    def _clamped(self, body: JsonObject, most: int) -> list[Edit]:
+        return clamped(body, "max_output_tokens", max(most, LEAST_OUTPUT_TOKENS))
 
     @override
     def read_answer(self, body: bytes) -> Answer:

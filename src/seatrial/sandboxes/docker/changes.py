@@ -14,7 +14,7 @@ from pathlib import PurePosixPath
 from seatrial.sandboxes.docker.client import EngineClient
 from seatrial.sandboxes.docker.container import Container
 from seatrial.sandboxes.docker.entry import read_entry
-from seatrial.sandboxes.oci.container_spec import FOUNDATIONS
+from seatrial.sandboxes.host.container_defaults import FOUNDATIONS
 from seatrial.sandboxes.suspicion import PATH, SIZE_LIMIT, SearchPath, SuspectPaths
 
 _MODIFIED, _DELETED = 0, 2

@@ -21,12 +21,12 @@ from seatrial.sandboxes.docker.command import EngineCommands, Order
 from seatrial.sandboxes.docker.local_container import Layers, LocalContainer
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar_scripts import SEAL, SLEEP
+from seatrial.sandboxes.host.container_defaults import DOCKER_CAPABILITIES
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import memory_kills
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.network.names import TaskNameServers
-from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.record import SandboxRecord
 
 LABEL_RECORD = "seatrial.record"

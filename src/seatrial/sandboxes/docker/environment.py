@@ -30,11 +30,11 @@ from seatrial.sandboxes.docker.probe import require
 from seatrial.sandboxes.docker.sandbox_container import SandboxContainer
 from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.notice_board import NoticeBoards
+from seatrial.sandboxes.host.tools import HostTools
 from seatrial.sandboxes.host.view import Files
 from seatrial.sandboxes.images.image import Image, ImageProvider
 from seatrial.sandboxes.kept_state import SavedLayer
 from seatrial.sandboxes.network.names import TaskNameServers
-from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.output import Ended
 from seatrial.sandboxes.record import SandboxRecord
 from seatrial.sandboxes.sandbox import Sandbox
@@ -87,7 +87,7 @@ class DockerEnvironment(Sandbox):
         name = f"seatrial-{uuid.uuid4().hex[:12]}"
         policy = self._wanted_network()
         self._network = choose_network(self._engine, self.options, self.owner, name, policy, routed=self._routed)
-        mounts = Machine.shared(self.options.cache).mounts if self._enters else None
+        mounts = HostTools.shared(self.options.cache).mounts if self._enters else None
         self._container = container = SandboxContainer(self._engine, self._plan(name, image), self._network, mounts)
         open_dirs = [*self._mount_targets(writable_only=True), *self._definition.service.directories]
         await self._finish_even_if_cancelled(container.start(open_dirs, self.options.cache / "seccomp"))
@@ -134,7 +134,7 @@ class DockerEnvironment(Sandbox):
     @property
     @override
     def notices(self) -> NoticeBoards | None:
-        return Machine.shared(self.options.cache).notices if self._enters else None
+        return HostTools.shared(self.options.cache).notices if self._enters else None
 
     @override
     async def save_layer(self, target: Path, below: Image) -> SavedLayer:

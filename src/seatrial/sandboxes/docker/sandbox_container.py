@@ -23,13 +23,13 @@ from seatrial.sandboxes.docker.network import EngineNetwork
 from seatrial.sandboxes.docker.seccomp import Profiles
 from seatrial.sandboxes.docker.sidecar import Sidecar
 from seatrial.sandboxes.docker.storage import EngineGauge, Gauge, LayersGauge
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH
+from seatrial.sandboxes.host.layer_suspicion import find_suspicions as find_in_layers
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.storage import StorageLimit
 from seatrial.sandboxes.host.strain import Strain
 from seatrial.sandboxes.host.transfer import Transfer
 from seatrial.sandboxes.host.view import Files, SandboxView
-from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
-from seatrial.sandboxes.oci.layer_suspicion import find_suspicions as find_in_layers
 from seatrial.sandboxes.output import Ended, Listener
 
 _KILLED = 137

@@ -47,8 +47,8 @@ from seatrial.sandboxes.docker.sidecar_scripts import (
 )
 from seatrial.sandboxes.docker.tools import BUSYBOX, ensure_tools
 from seatrial.sandboxes.host.accounts import Account
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH
 from seatrial.sandboxes.host.view import SandboxView
-from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.output import Ended, Listener
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from seatrial.sandboxes.docker.command import MARK
 from seatrial.sandboxes.docker.tools import BUSYBOX
-from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
+from seatrial.sandboxes.host.container_defaults import DOCKER_CAPABILITIES
 
 SEAL = "AUDIT_WRITE"
 """The capability that the verifier has and the agent has not."""

@@ -29,11 +29,11 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from seatrial.domain.frozen import Frozen
+from seatrial.sandboxes.host.cgroups import Cgroups, Limits
+from seatrial.sandboxes.host.container_defaults import DOCKER_CAPABILITIES
 from seatrial.sandboxes.images import commands, jail
 from seatrial.sandboxes.images.build_network import BuildLine
 from seatrial.sandboxes.images.image import LogSink
-from seatrial.sandboxes.oci.cgroups import Cgroups, Limits
-from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES
 from seatrial.sandboxes.parsed_file import read_or_empty
 from seatrial.sandboxes.terminal.bundle import libraries_of
 

@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from seatrial.errors import ImageFault, Unsupported
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH
 from seatrial.sandboxes.images import references
 from seatrial.sandboxes.images.dockerfile import Dockerfile, Flag, Instruction, has_odd_space, parse, shell_words
 from seatrial.sandboxes.images.image import ImageConfig
 from seatrial.sandboxes.images.variables import Scope, assignments
 
 DEFAULT_SHELL = ("/bin/sh", "-c")
-_DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _STAGE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]*")
@@ -150,7 +150,7 @@ class Walk:
             raise instruction.refused(f"{words[0]} is empty.", fix="Give the ARG a default.")
         number = len(self.stages)
         if image == "scratch":
-            return Stage(number, name, None, image, Scope(env={"PATH": _DEFAULT_PATH}, escape=self._escape))
+            return Stage(number, name, None, image, Scope(env={"PATH": DEFAULT_PATH}, escape=self._escape))
         if parent := _named(self.stages, image):
             if parent.triggers:
                 raise instruction.refused(f"stage {image} has ONBUILD triggers, which are not supported.")
@@ -163,7 +163,7 @@ class Walk:
                 f"the image {references.familiar(full)} has ONBUILD triggers, which are not supported.",
                 fix="Use a base without them, and write their instructions into the Dockerfile.",
             )
-        scope = Scope(env={"PATH": _DEFAULT_PATH, **config.env}, escape=self._escape)
+        scope = Scope(env={"PATH": DEFAULT_PATH, **config.env}, escape=self._escape)
         return Stage(number, name, full, full, scope, user=config.user, workdir=config.workdir or "/")
 
     def _check_platform(self, instruction: Instruction, known: Scope) -> None:

@@ -17,31 +17,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH
 from seatrial.sandboxes.host.seccomp import CompiledFilters, Filter
 from seatrial.sandboxes.oci.handshake import READY
 
-DOCKER_CAPABILITIES = tuple(
-    f"CAP_{name}"
-    for name in [
-        "AUDIT_WRITE",
-        "CHOWN",
-        "DAC_OVERRIDE",
-        "FOWNER",
-        "FSETID",
-        "KILL",
-        "MKNOD",
-        "NET_BIND_SERVICE",
-        "NET_RAW",
-        "SETFCAP",
-        "SETGID",
-        "SETPCAP",
-        "SETUID",
-        "SYS_CHROOT",
-    ]
-)
-DEFAULT_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-FOUNDATIONS = ("/bin/sh", "/bin/bash", "/usr/bin/env")
-"""Interpreters that scripts name in their first line. A sandbox that lost one of its image is broken."""
 TESTS, VERIFIER = "/tests", "/logs/verifier"
 GUARDED = ("/logs", VERIFIER, TESTS)
 """Directories that the agent can neither remove nor rename."""

@@ -17,6 +17,8 @@ from seatrial.errors import SandboxFault, SeatrialError
 from seatrial.sandboxes.call import Call
 from seatrial.sandboxes.facts import SandboxFacts
 from seatrial.sandboxes.host.accounts import UnknownUser
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH
+from seatrial.sandboxes.host.layer_suspicion import find_suspicions
 from seatrial.sandboxes.host.notice_board import NoticeBoards
 from seatrial.sandboxes.host.storage import StorageLimit
 from seatrial.sandboxes.host.view import SandboxView
@@ -27,10 +29,8 @@ from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
 from seatrial.sandboxes.network.network_set import SandboxNetworks
 from seatrial.sandboxes.oci.command import Call as PodCall
-from seatrial.sandboxes.oci.container_spec import DEFAULT_PATH
 from seatrial.sandboxes.oci.facts import facts_of
 from seatrial.sandboxes.oci.gvisor.pod import GvisorPod
-from seatrial.sandboxes.oci.layer_suspicion import find_suspicions
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod import Pod
 from seatrial.sandboxes.oci.pod_commands import PodCommands

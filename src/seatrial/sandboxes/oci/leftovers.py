@@ -12,9 +12,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from seatrial.sandboxes.host.cgroups import VIEWS, Cgroups
 from seatrial.sandboxes.host.processes import send
 from seatrial.sandboxes.host.root_mount import RootMount
-from seatrial.sandboxes.oci.cgroups import VIEWS, Cgroups
 from seatrial.sandboxes.oci.container_spec import MARK
 from seatrial.sandboxes.oci.gvisor.runsc import is_sandbox
 from seatrial.sandboxes.record import FILE, Abandoned, SandboxRecord, remove_recorded

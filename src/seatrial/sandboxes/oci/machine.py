@@ -8,14 +8,14 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from seatrial.errors import SetupProblem
+from seatrial.sandboxes.host.cgroups import Cgroups
+from seatrial.sandboxes.host.container_defaults import DOCKER_CAPABILITIES
 from seatrial.sandboxes.host.disk_image import DiskImages
-from seatrial.sandboxes.host.notice_board import NoticeBoards
-from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.seccomp import CompiledFilters, seccomp_filter
 from seatrial.sandboxes.host.storage import StorageWatch
+from seatrial.sandboxes.host.tools import HostTools
 from seatrial.sandboxes.network.network_set import SharedNetworks
-from seatrial.sandboxes.oci.cgroups import Cgroups
-from seatrial.sandboxes.oci.container_spec import DOCKER_CAPABILITIES, Confinement
+from seatrial.sandboxes.oci.container_spec import Confinement
 from seatrial.sandboxes.oci.runtime import Runtime, busybox
 
 _OPEN_FILES = 1 << 20
@@ -72,9 +72,9 @@ class Machine:
         self._wanted_runtime = runtime
         self.run_dir = cache / "run"
         self._cache = cache
-        self.mounts = PrivateMounts()
+        host = HostTools.shared(cache)
+        self.mounts, self.notices = host.mounts, host.notices
         self.disks = DiskImages(self.run_dir)
-        self.notices = NoticeBoards(self.mounts, cache / "notices")
         self.storage = StorageWatch(self.run_dir)
         self.networks = SharedNetworks()
         self.commands_lead_sessions: bool | None = None

@@ -20,6 +20,8 @@ from pathlib import Path
 
 from seatrial.errors import SandboxFault
 from seatrial.sandboxes.host.accounts import Account
+from seatrial.sandboxes.host.cgroups import Limits
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH, FOUNDATIONS
 from seatrial.sandboxes.host.idle_terminal import lasting, look
 from seatrial.sandboxes.host.in_root import closing
 from seatrial.sandboxes.host.lent_tree import LentTree, empty_place
@@ -31,10 +33,7 @@ from seatrial.sandboxes.host.transfer import Roots, Transfer
 from seatrial.sandboxes.host.view import SandboxView
 from seatrial.sandboxes.images.storage import remove_nodes
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import Limits
 from seatrial.sandboxes.oci.container_spec import (
-    DEFAULT_PATH,
-    FOUNDATIONS,
     LEADS_SESSION,
     OWN_SESSION,
     TESTS,

@@ -12,8 +12,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.host.cgroups import VIEWS, SandboxCgroups
 from seatrial.sandboxes.host.processes import children, has_ended, neighbours, send, shares_namespace
-from seatrial.sandboxes.oci.cgroups import VIEWS, SandboxCgroups
 from seatrial.sandboxes.oci.machine import Machine
 
 _ENDING_SEC = 20.0

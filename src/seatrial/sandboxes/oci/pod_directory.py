@@ -13,12 +13,12 @@ from contextlib import suppress
 from pathlib import Path
 
 from seatrial.errors import SandboxFault
+from seatrial.sandboxes.host.cgroups import PARENT_GROUP, SandboxCgroups
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import MS_NODEV, MS_NOEXEC, MS_NOSUID, mount, unmount
 from seatrial.sandboxes.host.root_mount import RootKind, RootMount
 from seatrial.sandboxes.host.tree_copy import UPLOAD, Budget, TreeCopy
 from seatrial.sandboxes.host.tree_size import measure
-from seatrial.sandboxes.oci.cgroups import PARENT_GROUP, SandboxCgroups
 from seatrial.sandboxes.oci.container_spec import GUARDED, Layout
 from seatrial.sandboxes.oci.machine import Machine
 from seatrial.sandboxes.oci.pod_plan import PodPlan

@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 
 from seatrial.sandboxes.compose import ComposeService
 from seatrial.sandboxes.definition import Definition
+from seatrial.sandboxes.host.cgroups import Limits
 from seatrial.sandboxes.images.image import Image
 from seatrial.sandboxes.network.names import TaskNameServers
 from seatrial.sandboxes.network.network import SandboxNetwork
-from seatrial.sandboxes.oci.cgroups import Limits
 from seatrial.sandboxes.options import Owner, SandboxOptions
 
 _STAY = ("sh", "-c", "sleep infinity")

@@ -9,16 +9,9 @@ from typing import Any
 import pytest
 
 from seatrial.errors import SetupProblem
+from seatrial.sandboxes.host.container_defaults import DOCKER_CAPABILITIES
 from seatrial.sandboxes.host.seccomp import CLONE_NEWPID, CompiledFilters, seccomp_filter
-from seatrial.sandboxes.oci.container_spec import (
-    DOCKER_CAPABILITIES,
-    GUARDED,
-    Confinement,
-    Layout,
-    agent_spec,
-    grading_spec,
-    process_spec,
-)
+from seatrial.sandboxes.oci.container_spec import GUARDED, Confinement, Layout, agent_spec, grading_spec, process_spec
 
 PROFILE = {
     "defaultAction": "SCMP_ACT_ERRNO",

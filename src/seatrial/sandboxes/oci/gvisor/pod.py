@@ -22,13 +22,13 @@ from types import TracebackType
 from typing import Any, Self, override
 
 from seatrial.errors import SandboxFault, Unsupported
+from seatrial.sandboxes.host.cgroups import Limits
+from seatrial.sandboxes.host.container_defaults import DEFAULT_PATH
 from seatrial.sandboxes.host.in_root import SandboxRoot, closing
 from seatrial.sandboxes.host.private_mounts import PrivateMounts
 from seatrial.sandboxes.host.processes import has_ended, is_dead
 from seatrial.sandboxes.oci import command
-from seatrial.sandboxes.oci.cgroups import Limits
 from seatrial.sandboxes.oci.container_spec import (
-    DEFAULT_PATH,
     TESTS,
     VERIFIER,
     Confinement,

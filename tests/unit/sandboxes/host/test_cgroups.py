@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from seatrial.sandboxes.oci.cgroups import Cgroups, Limits
+from seatrial.sandboxes.host.cgroups import Cgroups, Limits
 
 LIMITS = Limits(cpus=1.5, memory_mb=64, pids=32, storage_mb=100)
 
