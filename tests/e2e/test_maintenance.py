@@ -35,6 +35,18 @@ def test_agents_and_models_are_listed(cli: CommandLine) -> None:
     assert "openrouter/" in cli("models").out
 
 
+def test_an_ended_job_is_deleted_once_that_was_confirmed(cli: CommandLine) -> None:
+    cli("run", SAMPLES / "answer-file", "--queue-only")
+    assert "seatrial job cancel 1" in cli("job", "delete", "1", "--yes", status=1).err, "it has not ended"
+    cli("job", "cancel", "1")
+    asked = cli("job", "delete", "1", status=1)
+    assert "Delete job 1" in asked.out and "Aborted" in asked.err, "nobody is there to answer"
+    assert cli.json("job", "show", "1")["cancelled"] == 1
+    assert "deleted with 1 trial" in cli("job", "delete", "1", "--yes").out
+    cli("job", "show", "1", status=2)
+    assert cli.json("task", "list"), "its tasks stay"
+
+
 @pytest.mark.sandbox
 def test_old_files_go_and_results_stay(cli: CommandLine) -> None:
     cli("run", SAMPLES / "answer-file")

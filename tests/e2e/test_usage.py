@@ -45,6 +45,7 @@ JOB_FILES: tuple[tuple[bytes, str], ...] = (
 MISSING: tuple[tuple[str, ...], ...] = (
     ("job", "show", "9"),
     ("job", "cancel", "9"),
+    ("job", "delete", "9"),
     ("job", "resume", "9"),
     ("job", "retry", "9"),
     ("trial", "show", "9"),

@@ -1,4 +1,4 @@
-"""Resuming and retrying mean the same on this machine and at a service."""
+"""Resuming, retrying, cancelling and deleting mean the same on this machine and at a service."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import pytest
 from seatrial.domain.job import AgentSpec, Job, JobSpec
 from seatrial.domain.task import TaskRef
 from seatrial.domain.trial import Outcome
-from seatrial.errors import InvalidInput, MissingKey
+from seatrial.engine.trials.trial_files import trial_prefix
+from seatrial.errors import Conflict, InvalidInput, MissingKey, NotFound
 from seatrial.testing.fake_runner import FAIL, FakeRunner
 from tests.contracts.backend.place import Place
 from tests.task_files import write_task
@@ -95,3 +96,26 @@ async def test_cancel_says_how_many_it_stopped_and_a_second_time_none(place: Pla
     assert await place.backend.jobs.cancel(job.id) == 3
     assert await place.backend.jobs.cancel(job.id) == 0
     assert await place.outcomes(job) == [Outcome.CANCELLED] * 3
+
+
+async def test_an_ended_job_is_deleted_with_its_trials_and_files(place: Place) -> None:
+    job, other = await place.submit("a", attempts=2), await place.submit("b")
+    await place.work_off(job)
+    [first, _] = await place.backend.jobs.rows(job.id)
+    await place.here.blobs.put_bytes(f"{trial_prefix(first.trial.id)}/1/agent/log.txt", b"kept")
+    await place.backend.jobs.delete(job.id)
+    with pytest.raises(NotFound):
+        await place.backend.jobs.get(job.id)
+    with pytest.raises(NotFound):
+        await place.backend.trials.get(first.trial.id)
+    assert [key async for key in place.here.blobs.list(trial_prefix(first.trial.id))] == []
+    assert [row.id for row in await place.backend.jobs.page(9, None)] == [other.id]
+
+
+async def test_a_job_with_trials_left_to_do_is_not_deleted(place: Place) -> None:
+    job = await place.submit("a")
+    with pytest.raises(Conflict, match="left to do"):
+        await place.backend.jobs.delete(job.id)
+    assert await place.states(job) == ["queued"]
+    with pytest.raises(NotFound):
+        await place.backend.jobs.delete(job.id + 1)

@@ -119,7 +119,7 @@ class Runs(Protocol):
 
 
 class Jobs(Protocol):
-    """Shows and stops jobs."""
+    """Shows, stops and deletes jobs."""
 
     async def page(self, limit: int, before: int | None) -> list[JobRow]: ...
 
@@ -134,6 +134,10 @@ class Jobs(Protocol):
         ...
 
     async def cancel(self, job_id: int) -> int: ...
+
+    async def delete(self, job_id: int) -> None:
+        """Deletes an ended job with its trials and their files. Raises ``Conflict`` if it has not ended."""
+        ...
 
     async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]: ...
 

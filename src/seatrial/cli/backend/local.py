@@ -163,6 +163,9 @@ class LocalJobs:
     async def cancel(self, job_id: int) -> int:
         return await self.here.jobs.cancel(job_id)
 
+    async def delete(self, job_id: int) -> None:
+        await self.here.jobs.delete(job_id)
+
     async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]:
         job = await self.here.store.jobs.get(job_id)
         return job, await report_job(self.here.store.trials, job, with_tests=tests)

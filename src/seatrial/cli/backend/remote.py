@@ -74,6 +74,9 @@ class RemoteJobs:
     async def cancel(self, job_id: int) -> int:
         return await self.client.jobs.cancel(job_id)
 
+    async def delete(self, job_id: int) -> None:
+        await self.client.jobs.delete(job_id)
+
     async def report(self, job_id: int, tests: bool) -> tuple[Job, JobReport]:
         job, _ = await self.get(job_id)
         return job, await self.client.jobs.report(job_id, tests=tests)

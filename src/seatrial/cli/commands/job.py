@@ -1,4 +1,4 @@
-"""``seatrial job``: list, show, watch, cancel, resume, retry jobs and run them again."""
+"""``seatrial job``: list, show, watch, cancel, resume, retry and delete jobs, and run them again."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from seatrial.cli.backend.session import on_backend, print_json
 from seatrial.cli.options import AsJson, JobId, QueueOnly
 from seatrial.cli.plain_help import Commands
 from seatrial.cli.view.say import say
+from seatrial.domain.terminal_text import harmless
 
 if TYPE_CHECKING:
     from seatrial.cli.backend.backend import Backend, JobRow
     from seatrial.domain.model_calls.budget import Amount
 
-app = Commands(help="List, show, watch, cancel, resume and retry jobs; run their trials again.")
+app = Commands(help="List, show, watch, cancel, resume, retry and delete jobs; run their trials again.")
 
 
 @app.command("list")
@@ -160,6 +161,26 @@ async def again(
         say(f"job {job_id}: {plural(len(added), 'attempt')} added")
         return 0
     return await backend.runs.follow_to_end(job, as_json)
+
+
+@app.command()
+@on_backend
+async def delete(
+    backend: Backend,
+    job_id: JobId,
+    yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")] = False,
+) -> None:
+    """Delete a job that has ended, with its trials, results and files. This cannot be undone.
+
+    Its tasks stay in the library. Cancel a job that still runs first: `seatrial job cancel`."""
+    from seatrial.cli.view.figures import plural
+
+    job, counts = await backend.jobs.get(job_id)
+    trials = plural(counts.total + counts.added.total, "trial")
+    if not yes:
+        typer.confirm(f"Delete job {job.id} ({harmless(job.title)}) with {trials}, results and files?", abort=True)
+    await backend.jobs.delete(job_id)
+    say(f"job {job_id}: deleted with {trials}")
 
 
 def _spent(amount: Amount) -> dict[str, object]:
