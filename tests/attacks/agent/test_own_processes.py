@@ -50,7 +50,7 @@ async def test_what_the_agent_ended_stays_ended_and_is_said(make: Make) -> None:
         await sandbox.exec("kill -9 -1")
         await sandbox.exec("echo again")
     except OwnProcessesKilled as ended:
-        assert "attempt is over" in str(ended)
+        assert "run is over" in str(ended)
     assert await sandbox.is_dir("/app")
 
 
