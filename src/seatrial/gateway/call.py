@@ -105,7 +105,7 @@ class OneCall:
             self._error, self._over_budget = f"the budget has no room for another request: {lost}", True
             await self._refuse("over_budget", "The budget has no room for another request.", answer)
         except BudgetUnknown:
-            self._error = f"no answer, and {self._budget_unknown()}"
+            self._error = f"no answer, and {self._gives_up_on_budget()}"
             await self._refuse("upstream_away", f"There is {self._error}.", answer)
         except (ConnectionError, asyncio.CancelledError) as end:
             why = str(end) if isinstance(end, NotRead) else "the agent closed the connection"
@@ -214,7 +214,7 @@ class OneCall:
                 await answer.piece(meter.end())
             await answer.end()
         except (UpstreamFault, BudgetUnknown) as fault:
-            why = fault.kind if isinstance(fault, UpstreamFault) else self._budget_unknown()
+            why = fault.kind if isinstance(fault, UpstreamFault) else self._gives_up_on_budget()
             self._error = f"the answer broke off: {why}"
             last = b"" if meter is None else meter.broken("The model's service broke off its answer.")
             self._record(last)
@@ -241,8 +241,8 @@ class OneCall:
             passed += last
         await answer.piece(passed)
 
-    def _budget_unknown(self) -> str:
-        """Why the call ends here. Unless a later call succeeds, a failed grade says nothing about the agent."""
+    def _gives_up_on_budget(self) -> str:
+        """Returns why the call ends here. Unless a later call succeeds, a failed grade says nothing about the agent."""
         why = "the store did not say what is left of the budget"
         self.calls.health.given_up = ModelFault(f"A model call was ended: {why}")
         return why

@@ -188,19 +188,25 @@ async def streaming(
         yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1", gone
 
 
+async def read_whole(door: OpenDoor, stream: Stream, on_piece: Callable[[], None]) -> bytes:
+    """Asks as an agent does, and reads until the gate ends the answer."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
+    writer.write(stream.question())
+    got = b""
+    while piece := await reader.read(65536):
+        got += piece
+        on_piece()
+    writer.close()
+    return got
+
+
 @by_stream
 async def test_a_stream_is_cut_at_the_cap(tmp_path: Path, stream: Stream) -> None:
     """The provider would go on for ever, whatever length it was asked for."""
     with budget(Cap(dollars=1.0)) as spends:
         passed = asyncio.Event()
         async with streaming(stream, 10**9, passed) as (url, gone), capped(tmp_path, url, spends) as door:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-            writer.write(stream.question())
-            got = b""
-            while piece := await reader.read(65536):
-                got += piece
-                passed.set()
-            writer.close()
+            got = await read_whole(door, stream, passed.set)
             await gone.wait()  # the gate closed the connection to the provider
             assert 1.0 <= spends.spent.dollars <= 1.2
             refused = await door.send(stream.question())
@@ -238,14 +244,12 @@ async def test_a_stream_ends_without_a_mark_if_the_store_does_not_say_what_is_le
         [held] = [held for held in spends._slices() if held.is_capped]
         held.users.add(2)  # another trial may want the other half
         async with streaming(stream, 10**9, passed) as (url, gone), capped(tmp_path, url, spends) as door:
-            reader, writer = await asyncio.open_connection("127.0.0.1", door.port)
-            writer.write(stream.question())
-            got = b""
-            while piece := await reader.read(65536):
-                got += piece
+
+            def passes() -> None:
                 now[0] = 60.0
                 passed.set()
-            writer.close()
+
+            got = await read_whole(door, stream, passes)
             await gone.wait()
         assert spends.refused is None and 1.5 <= spends.spent.dollars <= 1.7
     (noted,) = door.noted()
